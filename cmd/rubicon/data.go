@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/policy/token"
+	"github.com/rubicon-rl/rubicon/trainer"
+	"github.com/rubicon-rl/rubicon/trainer/data"
+)
+
+func dataOptions(d configs.Data) data.Options {
+	return data.Options{
+		Format: d.Format, PromptColumn: d.PromptColumn, MessagesColumn: d.MessagesColumn, CompletionColumn: d.CompletionColumn,
+		IDColumn: d.IDColumn, Columns: d.Columns, Chat: d.Chat, SystemPrompt: d.SystemPrompt, SkipBad: d.OnBadRow == "skip",
+	}
+}
+
+// prompts reads, tokenises and measures prompts; limit 0: all.
+func (r *openedRun) prompts(files []string, limit int) ([]grpo.Prompt, error) {
+	paths, err := dataFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	prompts, report, err := data.Prompts(paths, dataOptions(r.Config.Data))
+	if err != nil {
+		return nil, err
+	}
+	if report.Bad > 0 {
+		fmt.Fprintf(r.Console.W, "note: %s\n", report)
+	}
+	if limit > 0 {
+		prompts = prompts[:min(limit, len(prompts))]
+	}
+	for i := range prompts {
+		if err := encodePrompt(r.Config.Data, r.Tokenizer, &prompts[i], r.Now()); err != nil {
+			return nil, fmt.Errorf("prompt %s: %w", prompts[i].ID, err)
+		}
+	}
+	return fitPrompts(r.Config, prompts, r.Model.Config().MaxPositions, r.Console.W)
+}
+
+// encodePrompt sets what the policy sees of a prompt.
+func encodePrompt(d configs.Data, t *token.Tokenizer, p *grpo.Prompt, now time.Time) error {
+	if len(p.Messages) == 0 {
+		p.Tokens = t.Encode(p.Text, token.EncodeOptions{AddSpecial: true})
+		return nil
+	}
+	_, ids, err := t.Chat(tokenMessages(p.Messages), token.ChatOptions{AddGenerationPrompt: true, Kwargs: d.ChatTemplateKwargs, Now: now})
+	p.Tokens = ids
+	return err
+}
+
+func tokenMessages(messages []grpo.Message) []token.Message {
+	out := make([]token.Message, len(messages))
+	for i, m := range messages {
+		out[i] = token.Message{Role: m.Role, Content: m.Content}
+	}
+	return out
+}
+
+// fitPrompts leaves only prompts that have room for a completion in the model's context.
+func fitPrompts(c *configs.Config, prompts []grpo.Prompt, context int, w io.Writer) ([]grpo.Prompt, error) {
+	limit := context - c.Rollout.MaxCompletionLength
+	if limit < 1 {
+		return nil, fmt.Errorf("rollout.max_completion_length %d leaves no room for a prompt in the model's context of %d tokens: lower it",
+			c.Rollout.MaxCompletionLength, context)
+	}
+	if c.Data.MaxPromptLength > 0 {
+		limit = min(limit, c.Data.MaxPromptLength)
+	}
+	kept := prompts[:0:0]
+	for _, p := range prompts {
+		switch {
+		case len(p.Tokens) == 0:
+			return nil, fmt.Errorf("prompt %s is empty to the tokenizer: remove the row, or set data.chat", p.ID)
+		case len(p.Tokens) <= limit:
+			kept = append(kept, p)
+		case c.Data.OnLongPrompt == "fail":
+			return nil, fmt.Errorf("prompt %s has %d tokens, more than %d: set data.on_long_prompt=skip, raise data.max_prompt_length or lower rollout.max_completion_length",
+				p.ID, len(p.Tokens), limit)
+		}
+	}
+	if n := len(prompts) - len(kept); n > 0 {
+		fmt.Fprintf(w, "note: left out %d prompts longer than %d tokens\n", n, limit)
+	}
+	return kept, nil
+}
+
+// examples reads and tokenises the rows of supervised fine-tuning; limit 0: all.
+func (r *openedRun) examples(files []string, limit int) ([]trainer.Example, error) {
+	paths, err := dataFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	rows, report, err := data.Examples(paths, dataOptions(r.Config.Data))
+	if err != nil {
+		return nil, err
+	}
+	if report.Bad > 0 {
+		fmt.Fprintf(r.Console.W, "note: %s\n", report)
+	}
+	if limit > 0 {
+		rows = rows[:min(limit, len(rows))]
+	}
+	context, cut := r.Model.Config().MaxPositions, 0
+	if n := r.Config.Data.MaxLength; n > 0 {
+		context = min(context, n)
+	}
+	out := make([]trainer.Example, 0, len(rows))
+	for _, row := range rows {
+		e, err := r.encodeExample(row)
+		if err != nil {
+			return nil, fmt.Errorf("example %s: %w", row.ID, err)
+		}
+		if len(e.Tokens) > context {
+			cut++
+			e.Tokens, e.Learn = e.Tokens[:context], e.Learn[:context]
+		}
+		if slices.Contains(e.Learn, true) {
+			out = append(out, e)
+		} else if r.Config.Data.OnBadRow == "fail" {
+			return nil, fmt.Errorf("example %s has nothing to learn within %d tokens: raise data.max_length, or set data.on_bad_row=skip", row.ID, context)
+		}
+	}
+	if cut > 0 {
+		fmt.Fprintf(r.Console.W, "note: cut %d examples to %d tokens\n", cut, context)
+	}
+	return out, nil
+}
+
+// encodeExample tokenises a row as TRL does: of text the completion is learned, with the end token after it; of a
+// conversation the assistant's turns after the given ones.
+func (r *openedRun) encodeExample(row data.Example) (trainer.Example, error) {
+	if row.Messages == nil {
+		prompt := r.Tokenizer.Encode(row.Prompt, token.EncodeOptions{AddSpecial: true})
+		whole := r.Tokenizer.Encode(row.Prompt+row.Completion, token.EncodeOptions{AddSpecial: true})
+		if eos := r.Tokenizer.EOS(); eos >= 0 && (len(whole) == 0 || whole[len(whole)-1] != eos) {
+			whole = append(whole, eos)
+		}
+		e := trainer.Example{Tokens: whole, Learn: make([]bool, len(whole))}
+		return e, learnFrom(e.Learn, whole, prompt, len(whole))
+	}
+	_, whole, err := r.chat(row.Messages, false)
+	if err != nil {
+		return trainer.Example{}, err
+	}
+	e := trainer.Example{Tokens: whole, Learn: make([]bool, len(whole))}
+	for i := row.Given; i < len(row.Messages); i++ {
+		if row.Messages[i].Role != "assistant" {
+			continue
+		}
+		_, before, err := r.chat(row.Messages[:i], true)
+		if err != nil {
+			return e, err
+		}
+		after := whole
+		if i+1 < len(row.Messages) {
+			if _, after, err = r.chat(row.Messages[:i+1], false); err != nil {
+				return e, err
+			}
+		}
+		if err := learnFrom(e.Learn, whole, before, len(after)); err != nil {
+			return e, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	return e, nil
+}
+
+func (r *openedRun) chat(messages []grpo.Message, generation bool) (string, []int32, error) {
+	return r.Tokenizer.Chat(tokenMessages(messages), token.ChatOptions{
+		AddGenerationPrompt: generation, Kwargs: r.Config.Data.ChatTemplateKwargs, Now: r.Now(),
+	})
+}
+
+// learnFrom marks the tokens of whole from the end of its beginning before up to end.
+func learnFrom(learn []bool, whole, before []int32, end int) error {
+	if len(before) >= end || end > len(whole) || !slices.Equal(whole[:len(before)], before) {
+		return fmt.Errorf("the tokens of the prompt do not stand unchanged before those of the completion: begin the completion at a word, or use messages")
+	}
+	for i := max(1, len(before)); i < end; i++ {
+		learn[i] = true
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rubicon-rl/rubicon/internal/cpu"
+	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/policy/token"
+)
+
+// modelFlags are what the commands take that use a model without a configuration file.
+type modelFlags struct{ model, adapter, dtype string }
+
+func (f *modelFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face folder of the model, or embedded:quickstart")
+	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT folder of an adapter")
+	cmd.Flags().StringVar(&f.dtype, "dtype", "auto", "how weights are kept: auto, float32, bfloat16")
+	cmd.MarkFlagRequired("model")
+}
+
+// loaded is a model with its tokenizer, ready to use.
+type loaded struct {
+	dev     device.Device
+	model   *policy.Model
+	adapter string
+	tok     *token.Tokenizer
+}
+
+func (f *modelFlags) load(ctx context.Context) (*loaded, error) {
+	dir, err := modelDir(f.model)
+	if err != nil {
+		return nil, err
+	}
+	l := &loaded{}
+	if l.tok, err = token.Load(dir); err != nil {
+		return nil, err
+	}
+	if l.dev, err = cpu.New(cpu.Options{}); err != nil {
+		return nil, err
+	}
+	if l.model, err = policy.Load(ctx, l.dev, dir, policy.LoadOptions{DType: f.dtype}); err != nil {
+		l.dev.Close()
+		return nil, fmt.Errorf("load model %s: %w", f.model, err)
+	}
+	if f.adapter != "" {
+		l.adapter = adapterName
+		if err := l.model.LoadAdapter(adapterName, f.adapter); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *loaded) close() {
+	l.model.Close()
+	l.dev.Close()
+}
+
+type logprobsQuery struct {
+	IDs  []int32 `json:"ids"`
+	Text *string `json:"text"`
+}
+
+// logprobsReply has an entry per token; the first, which has nothing before it, is null.
+type logprobsReply struct {
+	LogProbs []*float32 `json:"logprobs"`
+	Entropy  []*float32 `json:"entropy"`
+}
+
+func logprobsCommand() *cobra.Command {
+	var f modelFlags
+	var temperature float32
+	cmd := &cobra.Command{
+		Use:   "logprobs --model DIR",
+		Short: `Log-probabilities of tokens: {"ids"} or {"text"} -> {"logprobs", "entropy"}, one JSON object a line`,
+		Long: `Reads JSON lines with "ids", or with "text" (encoded without special tokens added, added tokens matched), and answers each
+with the log-probability of every token given those before it and the entropy of the distribution that it was drawn
+from, in nats; the first entry is null.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if temperature <= 0 {
+				return fmt.Errorf("--temperature must be above 0, not %v", temperature)
+			}
+			l, err := f.load(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			return filter(cmd.InOrStdin(), cmd.OutOrStdout(), func(q logprobsQuery) (logprobsReply, error) {
+				return l.logprobs(q, temperature)
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().Float32Var(&temperature, "temperature", 1, "logits are divided by it")
+	return cmd
+}
+
+func (l *loaded) logprobs(q logprobsQuery, temperature float32) (logprobsReply, error) {
+	if (q.Text == nil) == (q.IDs == nil) {
+		return logprobsReply{}, fmt.Errorf(`give either "ids" or "text"`)
+	}
+	ids := q.IDs
+	if q.Text != nil {
+		ids = l.tok.Encode(*q.Text, token.EncodeOptions{})
+	}
+	r := logprobsReply{make([]*float32, len(ids)), make([]*float32, len(ids))}
+	if len(ids) == 0 {
+		return r, nil
+	}
+	score := make([]bool, len(ids))
+	for i := range score {
+		score[i] = i > 0
+	}
+	pass, err := l.model.Forward(&policy.Forest{Segments: []policy.Segment{{Parent: policy.Root, Tokens: ids, Score: score}}},
+		policy.ForwardOptions{Adapter: l.adapter, Temperature: temperature, Entropy: true})
+	if err != nil {
+		return r, err
+	}
+	defer pass.Release()
+	for i := range len(ids) - 1 {
+		r.LogProbs[i+1], r.Entropy[i+1] = &pass.Output.LogP[i], &pass.Output.Entropy[i]
+	}
+	return r, nil
+}

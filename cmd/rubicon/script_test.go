@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rubicon-rl/rubicon/internal/golden"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rubicon": main})
+}
+
+// TestScripts runs the transcripts in testdata/script: what a user types, sees, and finds on disk.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("MODELS", golden.Path("models"))
+			e.Setenv("QUICKSTART", golden.Path("..", "..", "embedded", "quickstart"))
+			e.Setenv("XDG_CACHE_HOME", e.Getenv("WORK")+"/cache")
+			return os.WriteFile(e.Getenv("WORK")+"/base.yaml", []byte(`
+data: {train_files: [train.jsonl], chat: true}
+rollout: {max_completion_length: 8}
+grpo: {num_generations: 2}
+optim: {per_device_train_batch_size: 4, max_steps: 2, learning_rate: 0.001}
+lora: {r: 2, alpha: 4}
+reward: {kind: verify, options: {checks: [{kind: regex, pattern: "a"}]}}
+track: {logging_steps: 1, progress: plain}
+`), 0o644)
+		},
+	})
+}

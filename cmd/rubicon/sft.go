@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/trainer"
+)
+
+func sftCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "sft -c FILE [key=value ...]",
+		Short: "Train a policy on examples (supervised fine-tuning)",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.load(args, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			return sft(ctx, c, f.dry, interrupts(cancel))
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// sft wires a supervised run and makes it.
+func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
+	r, err := openRun(ctx, c, stop)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	examples, err := r.examples(c.Data.TrainFiles, 0)
+	if err != nil {
+		return fmt.Errorf("training data: %w", err)
+	}
+	var heldOut []trainer.Example
+	if len(c.Eval.Files) > 0 {
+		if heldOut, err = r.examples(c.Eval.Files, c.Eval.MaxRows); err != nil {
+			return fmt.Errorf("held-out data: %w", err)
+		}
+	}
+	s, err := trainer.NewSFT(r.Parts, examples, heldOut)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := r.announce(s.Plan()); err != nil || dry {
+		return err
+	}
+	if err := s.Run(ctx); err != nil {
+		return err
+	}
+	return s.Summary(r.Console.W)
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/sugarme/tokenizer"
+
+	"github.com/rubicon-rl/rubicon/policy/token"
+)
+
+const tokenizeHelp = `Turns text into token ids and back, as the model's tokenizer does in transformers.
+Reads JSON objects from standard input, one a line, and answers each with one line.
+
+  {"text": ...}     -> {"ids": [...]}             added tokens in the text become tokens
+  --add-special     with what the tokenizer puts around a text, such as begin of text
+  --plain           added tokens in the text stay text
+  --pieces          -> {"ids", "tokens", "offsets"}, offsets in bytes of the text
+  --decode          {"ids": [...]} -> {"text": ...}, without special tokens if --skip-special
+  --chat            {"messages": [...], "tools": [...], "add_generation_prompt": true, ...} -> {"text", "ids"}
+                    by the model's chat template, which sees all other keys (and those in "kwargs") as variables.
+                    Tokens come from the template alone: "<|im_end|>" in a message stays text, unless --trust-content`
+
+// tokenizeCommand is the filter rubicon tokenize.
+func tokenizeCommand() *cobra.Command {
+	var (
+		model                             string
+		decode, chat, pieces, skip, trust bool
+		encode                            token.EncodeOptions
+	)
+	c := &cobra.Command{
+		Use:     "tokenize --model DIR [flags] < lines",
+		Short:   "turn text into token ids and back",
+		Long:    tokenizeHelp,
+		Example: `  echo '{"text": "Hello"}' | rubicon tokenize --model models/qwen3`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			t, err := token.Load(model)
+			if err != nil {
+				return err
+			}
+			answer := func(line json.RawMessage) (any, error) { return encodeLine(t, line, encode) }
+			switch {
+			case decode:
+				answer = func(line json.RawMessage) (any, error) { return decodeLine(t, line, skip) }
+			case chat:
+				answer = func(line json.RawMessage) (any, error) { return chatLine(t, line, trust) }
+			case pieces:
+				p := t.Pipeline()
+				answer = func(line json.RawMessage) (any, error) { return piecesLine(p, line, encode.AddSpecial) }
+			}
+			return filter(c.InOrStdin(), c.OutOrStdout(), answer)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&model, "model", "", "`folder` of the model, or of its tokenizer")
+	f.BoolVar(&encode.AddSpecial, "add-special", false, "add the special tokens around the text")
+	f.BoolVar(&encode.Plain, "plain", false, "match no added tokens")
+	f.BoolVar(&pieces, "pieces", false, "also give tokens and offsets")
+	f.BoolVar(&decode, "decode", false, "ids to text")
+	f.BoolVar(&skip, "skip-special", false, "leave special tokens out of decoded text")
+	f.BoolVar(&chat, "chat", false, "messages to text and ids")
+	f.BoolVar(&trust, "trust-content", false, "let special tokens inside messages become tokens")
+	_ = c.MarkFlagRequired("model") // fails only for a flag that is not there
+	c.MarkFlagsMutuallyExclusive("decode", "chat", "pieces", "plain")
+	c.MarkFlagsMutuallyExclusive("decode", "chat", "add-special")
+	return c
+}
+
+// textOf reads {"text": ...}.
+func textOf(line json.RawMessage) (string, error) {
+	var in struct{ Text *string }
+	if err := json.Unmarshal(line, &in); err != nil {
+		return "", err
+	}
+	if in.Text == nil {
+		return "", errors.New(`an object with a "text" is wanted`)
+	}
+	return *in.Text, nil
+}
+
+func encodeLine(t *token.Tokenizer, line json.RawMessage, o token.EncodeOptions) (any, error) {
+	text, err := textOf(line)
+	return map[string]any{"ids": notNil(t.Encode(text, o))}, err
+}
+
+func piecesLine(p *tokenizer.Tokenizer, line json.RawMessage, addSpecial bool) (any, error) {
+	text, err := textOf(line)
+	if err != nil {
+		return nil, err
+	}
+	e, err := p.Encode(tokenizer.NewSingleEncodeInput(tokenizer.NewInputSequence(text)), addSpecial)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"ids": notNil(e.Ids), "tokens": notNil(e.Tokens), "offsets": notNil(e.Offsets)}, nil
+}
+
+func decodeLine(t *token.Tokenizer, line json.RawMessage, skipSpecial bool) (any, error) {
+	var in struct{ IDs []int32 }
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, err
+	}
+	if in.IDs == nil {
+		return nil, errors.New(`an object with "ids" is wanted`)
+	}
+	return map[string]any{"text": t.Decode(in.IDs, skipSpecial)}, nil
+}
+
+func chatLine(t *token.Tokenizer, line json.RawMessage, trust bool) (any, error) {
+	var in struct {
+		Messages            []token.Message
+		Tools               json.RawMessage
+		AddGenerationPrompt bool           `json:"add_generation_prompt"`
+		Kwargs              map[string]any `json:"kwargs"`
+	}
+	var all map[string]json.RawMessage
+	err := errors.Join(json.Unmarshal(line, &in), json.Unmarshal(line, &all))
+	if err != nil {
+		return nil, err
+	}
+	if in.Messages == nil {
+		return nil, errors.New(`an object with "messages" is wanted`)
+	}
+	variables := map[string]any{}
+	for name, value := range all {
+		variables[name] = value
+	}
+	for _, name := range []string{"messages", "tools", "add_generation_prompt", "kwargs"} {
+		delete(variables, name)
+	}
+	maps.Copy(variables, in.Kwargs)
+	if string(in.Tools) == "null" {
+		in.Tools = nil
+	}
+	text, ids, err := t.Chat(in.Messages, token.ChatOptions{
+		AddGenerationPrompt: in.AddGenerationPrompt, Tools: in.Tools, Kwargs: variables, Now: time.Now(), TrustContent: trust,
+	})
+	return map[string]any{"text": text, "ids": notNil(ids)}, err
+}
+
+// notNil makes an empty list of none, for JSON.
+func notNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/internal/cpu"
+	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/internal/embedded"
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/trainer"
+	"github.com/rubicon-rl/rubicon/trainer/track"
+)
+
+// adapterName is the set that a run with lora trains, initialName its frozen copy at the start.
+const (
+	adapterName = "policy"
+	initialName = "initial"
+)
+
+// openDevice opens the device that the configuration names and says on w what it is.
+func openDevice(c *configs.Config, w io.Writer) (device.Device, error) {
+	d, err := cpu.New(cpu.Options{Threads: c.Threads, Tier: os.Getenv("RUBICON_CPU_TIER")})
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(w, "device     %s\n", d.Info().Name)
+	return d, nil
+}
+
+// openModel loads the policy as the configuration says, with the adapter that is trained ("" if all weights are).
+func openModel(ctx context.Context, c *configs.Config, dev device.Device) (m *policy.Model, adapter string, err error) {
+	dir, err := modelDir(c.Model.Path)
+	if err != nil {
+		return nil, "", err
+	}
+	o := policy.LoadOptions{DType: c.Model.DType, Train: c.Model.Trainable}
+	if c.Model.Init == "random" {
+		cfg, err := policy.ReadConfig(dir)
+		if err != nil {
+			return nil, "", err
+		}
+		m, err = policy.New(ctx, dev, cfg, uint64(c.Seed), o)
+		if err != nil {
+			return nil, "", err
+		}
+	} else if m, err = policy.Load(ctx, dev, dir, o); err != nil {
+		return nil, "", fmt.Errorf("load model %s: %w", c.Model.Path, err)
+	}
+	if c.Model.Trainable == "full" {
+		return m, "", nil
+	}
+	if c.Model.Adapter != "" {
+		err = m.LoadAdapter(adapterName, c.Model.Adapter)
+	} else {
+		err = m.AddAdapter(adapterName, loraConfig(c.LoRA), uint64(c.Seed))
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, m.Close())
+	}
+	return m, adapterName, nil
+}
+
+func loraConfig(l configs.LoRA) policy.LoRAConfig {
+	return policy.LoRAConfig{R: l.R, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Dropout: l.Dropout, TargetModules: l.TargetModules}
+}
+
+// openReference is the policy that the KL is taken to.
+func openReference(ctx context.Context, c *configs.Config, dev device.Device, m *policy.Model) (trainer.Reference, error) {
+	switch {
+	case !c.GRPO.NeedsReference():
+		return trainer.Reference{}, nil
+	case c.Model.Trainable == "full": // a second, frozen model
+		dir, err := modelDir(c.Model.Path)
+		if err != nil {
+			return trainer.Reference{}, err
+		}
+		ref, err := policy.Load(ctx, dev, dir, policy.LoadOptions{DType: c.Model.DType})
+		return trainer.Reference{Model: ref}, err
+	case c.GRPO.Reference == "initial" && c.Model.Adapter != "":
+		return trainer.Reference{Model: m, Adapter: initialName}, m.CopyAdapter(initialName, adapterName)
+	}
+	return trainer.Reference{Model: m}, nil
+}
+
+// loadConfig reads the configuration of a command and shows what its loading decided.
+func loadConfig(files, overrides []string, w io.Writer) (*configs.Config, error) {
+	c, notes, err := configs.Load(files, overrides, environ())
+	for _, n := range notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	return c, err
+}
+
+// environ is the environment without the variables that are not configuration keys.
+func environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "RUBICON_CPU_TIER=") || strings.HasPrefix(v, "RUBICON_CI=")
+	})
+}
+
+// newConsole shows a run on stderr.
+func newConsole(c *configs.Config) *track.Console {
+	live := c.Track.Progress == "bar" || c.Track.Progress == "auto" && term.IsTerminal(int(os.Stderr.Fd()))
+	var w io.Writer = os.Stderr
+	if c.Track.Progress == "off" {
+		w = io.Discard
+	}
+	return &track.Console{W: w, Live: live, Now: time.Now}
+}
+
+// modelDir resolves a model's path; embedded models are put in a folder of the user's cache first.
+func modelDir(path string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("model.path is not set: give a Hugging Face folder, or embedded:quickstart")
+	}
+	return embedded.Path(path)
+}
+
+// dataFiles resolves the paths of data files likewise.
+func dataFiles(files []string) ([]string, error) {
+	out := make([]string, len(files))
+	for i, f := range files {
+		var err error
+		if out[i], err = embedded.Path(f); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

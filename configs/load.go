@@ -1,0 +1,254 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+)
+
+// envPrefix begins the names of all environment variables that set a key: RUBICON_OPTIM_LEARNING_RATE.
+const envPrefix = "RUBICON_"
+
+// Note tells the user of something that loading decided.
+type Note struct {
+	Key  string // the key as written
+	From string // where: "file.yaml:12", a variable, the command line; "" if nothing was written
+	Text string
+}
+
+func (n Note) String() string {
+	if n.From == "" {
+		return n.Key + ": " + n.Text
+	}
+	return n.From + ": " + n.Key + ": " + n.Text
+}
+
+// Load reads the files in order, then the RUBICON_ variables of env (as from os.Environ), then overrides ("key=value"); what
+// comes later wins, lists as a whole, mappings key by key. The result is valid. The notes are for the user to see. The
+// error joins all faults, each with its place and what to do.
+func Load(files, overrides, env []string) (*Config, []Note, error) {
+	l := newLoader()
+	for _, file := range files {
+		l.file(file)
+		l.commit()
+	}
+	l.environment(env)
+	l.commit()
+	for _, o := range overrides {
+		l.override(o)
+		l.commit()
+	}
+	c := Default()
+	l.fill(c)
+	l.resolve(c, files)
+	l.validate(c)
+	for _, w := range c.GRPO.Warnings() {
+		key, text, _ := strings.Cut(w, " ")
+		l.notes = append(l.notes, Note{key, l.sources[key], text})
+	}
+	if err := errors.Join(l.errs...); err != nil {
+		return nil, l.notes, err
+	}
+	return c, l.notes, nil
+}
+
+// leaf is a checked value on its way through viper, which leaves types that it does not know alone.
+type leaf struct{ value reflect.Value }
+
+// loader collects what the sources say, and every fault on the way.
+type loader struct {
+	schema  *schema
+	aliases map[string]alias
+	store   *viper.Viper
+	layer   map[string]*leaf  // the source being read
+	sources map[string]string // path -> where its value stands
+	pending pending
+	notes   []Note
+	errs    []error
+}
+
+func newLoader() *loader {
+	return &loader{
+		schema: newSchema(), aliases: aliasTable(), store: viper.New(),
+		layer: map[string]*leaf{}, sources: map[string]string{},
+	}
+}
+
+func (l *loader) fail(from, key, format string, args ...any) {
+	l.errs = append(l.errs, fmt.Errorf("%s: %s: %w", from, key, fmt.Errorf(format, args...)))
+}
+
+// mapping reads a section, or the whole file if path is "".
+func (l *loader) mapping(path string, n *yaml.Node, at func(*yaml.Node) string) {
+	if n.Kind != yaml.MappingNode {
+		if !isNull(n) {
+			l.fail(at(n), cmp.Or(path, "the file"), "is not a mapping: write key: value lines")
+		}
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		key := strings.TrimPrefix(path+"."+k.Value, ".")
+		if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
+			l.fail(at(k), path, "a key must be plain text: write the keys out")
+		} else if seen[k.Value] {
+			l.fail(at(k), key, "stands twice: remove one")
+		} else {
+			l.entry(key, n.Content[i+1], at(k), at)
+		}
+		seen[k.Value] = true
+	}
+}
+
+// entry reads one key and its value.
+func (l *loader) entry(key string, n *yaml.Node, from string, at func(*yaml.Node) string) {
+	a, isAlias := l.aliases[key]
+	switch f, isField := l.schema.field(key); {
+	case isField && isAlias && isNull(n) && a.def == "null": // as TRL says "not set"
+	case isField:
+		if len(f.Enum) > 0 && n.ShortTag() == "!!bool" {
+			n.Tag = "!!str" // true among words is a word
+		}
+		l.set(f, n, key, from)
+	case l.schema.isSection(key) && !(isAlias && n.Kind == yaml.ScalarNode && !isNull(n)):
+		l.mapping(key, n, at)
+	case isAlias && l.schema.isSection(a.path) && n.Kind == yaml.MappingNode:
+		l.mapping(a.path, n, at)
+	case isAlias:
+		l.alias(a, n, from)
+	case n.Kind == yaml.MappingNode && l.isAliasSection(key):
+		l.mapping(key, n, at)
+	default:
+		l.below(key, n, from)
+	}
+}
+
+// below reads a key that lies below a field: an entry of a mapping such as reward.options.
+func (l *loader) below(key string, n *yaml.Node, from string) {
+	f, rest, ok := l.schema.above(key)
+	switch {
+	case !ok:
+		l.fail(from, key, "unknown key%s", cmp.Or(didYouMean(key, l.namesLike(key)), ": rubicon config print shows all keys"))
+	case f.Type.Kind() == reflect.Slice:
+		l.fail(from, key, "an item of a list cannot be set by itself: set %s as a whole", f.Path)
+	case f.Type.Kind() != reflect.Map:
+		l.fail(from, key, "%s is no section: set it itself", f.Path)
+	default:
+		parts := strings.Split(rest, ".")
+		for _, part := range slices.Backward(parts) {
+			n = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: part}, n}}
+		}
+		l.set(f, n, key, from)
+	}
+}
+
+// set puts a value in the layer being read.
+func (l *loader) set(f field, n *yaml.Node, key, from string) {
+	v, err := decode(n, f.Type)
+	if err != nil {
+		l.fail(from, key, "%w", err)
+		return
+	}
+	if l.layer[f.Path] != nil && f.Type.Kind() != reflect.Map {
+		l.fail(from, key, "sets %s, which %s sets too: remove one", f.Path, l.sources[f.Path])
+		return
+	}
+	if f.Type.Kind() == reflect.Map && !isNull(n) {
+		v = merged(l.current(f.Path), v)
+	}
+	l.layer[f.Path] = &leaf{v}
+	l.sources[f.Path] = from
+}
+
+// current is the value of a path so far; the zero Value if there is none.
+func (l *loader) current(path string) reflect.Value {
+	if x := l.layer[path]; x != nil {
+		return x.value
+	}
+	if x, ok := l.store.Get(path).(*leaf); ok {
+		return x.value
+	}
+	return reflect.Value{}
+}
+
+// commit makes the layer being read the strongest so far.
+func (l *loader) commit() {
+	for path, from := range l.pending.off {
+		f, _ := l.schema.field(path)
+		l.layer[path], l.sources[path] = &leaf{reflect.Zero(f.Type)}, from
+	}
+	l.pending.off = nil
+	for path, x := range l.layer {
+		l.store.Set(path, x)
+	}
+	l.layer = map[string]*leaf{}
+}
+
+// fill writes everything that was set into c.
+func (l *loader) fill(c *Config) {
+	for _, f := range l.schema.fields {
+		if x, ok := l.store.Get(f.Path).(*leaf); ok {
+			f.get(c).Set(x.value)
+		}
+	}
+}
+
+// isSet tells whether any source set path.
+func (l *loader) isSet(path string) bool { return l.sources[path] != "" }
+
+// names are all keys that may be written.
+func (l *loader) names() []string {
+	var names []string
+	for _, f := range l.schema.fields {
+		names = append(names, f.Path)
+	}
+	return append(names, slices.Sorted(maps.Keys(l.aliases))...)
+}
+
+// namesLike are those that key may be a misspelling of: in a section, foreign names without one do not help.
+func (l *loader) namesLike(key string) []string {
+	return slices.DeleteFunc(l.names(), func(name string) bool {
+		_, own := l.schema.field(name)
+		return !own && strings.Contains(key, ".") && !strings.Contains(name, ".")
+	})
+}
+
+func (l *loader) isAliasSection(key string) bool {
+	for name := range l.aliases {
+		if strings.HasPrefix(name, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// merged is the mapping a with the entries of b over it, nested mappings entry by entry.
+func merged(a, b reflect.Value) reflect.Value {
+	if !a.IsValid() || a.Len() == 0 {
+		return b
+	}
+	m := reflect.MakeMap(a.Type())
+	for _, from := range []reflect.Value{a, b} {
+		for it := from.MapRange(); it.Next(); {
+			v := it.Value()
+			old := m.MapIndex(it.Key())
+			if old.IsValid() && isMapping(old) && isMapping(v) {
+				v = merged(old.Elem(), v.Elem())
+			}
+			m.SetMapIndex(it.Key(), v)
+		}
+	}
+	return m
+}
+
+func isMapping(v reflect.Value) bool {
+	return v.Kind() == reflect.Interface && v.Elem().Kind() == reflect.Map
+}

@@ -1,0 +1,157 @@
+package configs
+
+import "math"
+
+// Model is the policy.
+type Model struct {
+	Path                  string `yaml:"path" doc:"Hugging Face folder of the model (config.json, *.safetensors, tokenizer.json), or embedded:quickstart for the small model inside this binary."`
+	Adapter               string `yaml:"adapter" doc:"PEFT adapter folder that training starts from. Empty: a new adapter that changes nothing yet."`
+	DType                 string `yaml:"dtype" enum:"auto|float32|bfloat16" doc:"How weights are kept in memory. auto: as stored. Arithmetic is float32 in any case."`
+	Trainable             string `yaml:"trainable" enum:"lora|full" doc:"What learns: a LoRA adapter on frozen weights, or all weights."`
+	Init                  string `yaml:"init" enum:"weights|random" doc:"Where the weights come from: the folder's files, or random numbers in the shape that config.json gives (training from scratch)."`
+	GradientCheckpointing bool   `yaml:"gradient_checkpointing" doc:"Keep only each layer's input and compute the layer again in the backward pass: much less memory for about a third more time, same numbers."`
+}
+
+// LoRA is the adapter's shape.
+type LoRA struct {
+	R             int      `yaml:"r" min:"1" doc:"Rank."`
+	Alpha         float64  `yaml:"alpha" above:"0" doc:"Scale: the update counts alpha/r times, with rslora alpha/sqrt(r)."`
+	RSLoRA        bool     `yaml:"rslora" doc:"Rank-stabilised scale, alpha/sqrt(r)."`
+	Dropout       float64  `yaml:"dropout" min:"0" max:"0.99" doc:"Share of the adapter's inputs dropped in training. Above 0, the sampler's log-probabilities are no longer exactly the trainer's."`
+	TargetModules []string `yaml:"target_modules" doc:"Linear layers that get an adapter: names such as q_proj, or all-linear for all seven of a layer."`
+}
+
+// Data says what to train on. Evaluation data is in Eval.
+type Data struct {
+	TrainFiles         []string          `yaml:"train_files" doc:"Files of training rows: .jsonl, .json, either with .gz, or .parquet."`
+	Format             string            `yaml:"format" enum:"auto|jsonl|json|parquet" doc:"Format of all data files. auto: by the file's ending."`
+	PromptColumn       string            `yaml:"prompt_column" doc:"Column with the prompt: text, or a list of {role, content}."`
+	MessagesColumn     string            `yaml:"messages_column" doc:"Column with a conversation, read in rows that have no prompt column."`
+	CompletionColumn   string            `yaml:"completion_column" doc:"Column with the completion to learn, in sft."`
+	IDColumn           string            `yaml:"id_column" doc:"Column that names the row, unique in its files. Empty: the file's name and the row's line."`
+	Columns            map[string]string `yaml:"columns" doc:"Further names for columns, as rewards want them: {reference: answer} gives column answer also as reference; a.b reaches into an object."`
+	Chat               bool              `yaml:"chat" doc:"Take a prompt that is text as the one message of a user, so that the chat template applies."`
+	SystemPrompt       string            `yaml:"system_prompt" doc:"System message put before every conversation that has none. Implies chat. Empty: none."`
+	ChatTemplateKwargs map[string]any    `yaml:"chat_template_kwargs" doc:"Variables given to the chat template, such as {enable_thinking: false}."`
+	Shuffle            bool              `yaml:"shuffle" doc:"New order in every epoch, drawn from the seed; else the files' order."`
+	Seed               *int64            `yaml:"seed" min:"0" doc:"Seed of the order. null: the run's seed."`
+	OnBadRow           string            `yaml:"on_bad_row" enum:"fail|skip" doc:"What to do with a row that cannot be used: stop and name file and line, or leave it out and count it."`
+	TrainBatchSize     int               `yaml:"train_batch_size" min:"0" doc:"Prompts sampled at a time (verl's count). 0: as many as optim.per_device_train_batch_size and grpo.steps_per_generation give, which count completions (TRL's)."`
+	MaxPromptLength    int               `yaml:"max_prompt_length" min:"0" doc:"Longest prompt, tokens. 0: what the model's context leaves beside the completion. Prompts are never cut."`
+	OnLongPrompt       string            `yaml:"on_long_prompt" enum:"fail|skip" doc:"What to do with a longer prompt: stop, or leave it out and count it."`
+	MaxLength          int               `yaml:"max_length" min:"0" doc:"Longest example of sft, tokens; the rest is cut off. 0: the model's context."`
+	Packing            bool              `yaml:"packing" doc:"In sft, fill rows of max_length tokens with several whole examples; the batch size then counts rows."`
+}
+
+// Sampling is how tokens are drawn; the names are TRL's and transformers'.
+type Sampling struct {
+	MaxCompletionLength int      `yaml:"max_completion_length" min:"0" doc:"Longest completion, tokens. 0 in eval: as in rollout."`
+	Temperature         float64  `yaml:"temperature" min:"0" doc:"Logits are divided by it. 0, allowed in eval only: always the likeliest token."`
+	TopP                float64  `yaml:"top_p" above:"0" max:"1" doc:"Keep the likeliest tokens that together have this probability. 1: all."`
+	TopK                int      `yaml:"top_k" min:"0" doc:"Keep this many of the likeliest tokens. 0: all."`
+	MinP                float64  `yaml:"min_p" min:"0" max:"1" doc:"Drop tokens less likely than this share of the likeliest one's probability. 0: none."`
+	RepetitionPenalty   float64  `yaml:"repetition_penalty" above:"0" doc:"Positive logits of tokens seen before are divided by it, negative ones multiplied. 1: off."`
+	Stop                []string `yaml:"stop" doc:"Texts that end a completion, beside the model's end tokens. Empty in eval: as in rollout."`
+}
+
+// Rollout is the sampling of training completions.
+type Rollout struct {
+	Sampling `yaml:",inline"`
+	MaxBatch int `yaml:"max_batch" min:"0" doc:"Completions sampled at the same time. 0: all of a step. Changes memory and speed, never the samples."`
+	KVTokens int `yaml:"kv_tokens" min:"0" doc:"Size of the key/value cache, tokens. 0: what the completions sampled at the same time can need."`
+}
+
+// Optim is the optimiser and the size and number of its steps.
+type Optim struct {
+	PerDeviceTrainBatchSize   int               `yaml:"per_device_train_batch_size" min:"0" doc:"Completions (in sft: rows) in one backward pass of one process. 0: derived from data.train_batch_size."`
+	GradientAccumulationSteps int               `yaml:"gradient_accumulation_steps" min:"0" doc:"Backward passes in one optimiser step. 0: derived from data.train_batch_size."`
+	MaxSteps                  int               `yaml:"max_steps" min:"-1" doc:"Optimiser steps of the run. -1: num_train_epochs decides."`
+	NumTrainEpochs            float64           `yaml:"num_train_epochs" min:"0" doc:"Passes over the training data, if max_steps is -1."`
+	LearningRate              float64           `yaml:"learning_rate" min:"0" doc:"Highest learning rate. If not set: 1e-5 for an adapter, 1e-6 for all weights."`
+	LRSchedulerType           string            `yaml:"lr_scheduler_type" enum:"linear|cosine|cosine_with_restarts|polynomial|constant|constant_with_warmup|inverse_sqrt|cosine_with_min_lr|warmup_stable_decay" doc:"Course of the learning rate after the warm-up, as in transformers. constant has no warm-up."`
+	LRSchedulerKwargs         LRSchedulerKwargs `yaml:"lr_scheduler_kwargs" doc:"What single courses of the learning rate take. null: transformers' default."`
+	WarmupSteps               float64           `yaml:"warmup_steps" min:"0" doc:"Steps in which the learning rate rises from 0. Below 1: a share of all steps, rounded up."`
+	WeightDecay               float64           `yaml:"weight_decay" min:"0" doc:"AdamW's decoupled decay, per unit of learning rate."`
+	AdamBeta1                 float64           `yaml:"adam_beta1" min:"0" max:"1" doc:"Memory of AdamW's first moment."`
+	AdamBeta2                 float64           `yaml:"adam_beta2" min:"0" max:"1" doc:"Memory of AdamW's second moment."`
+	AdamEpsilon               float64           `yaml:"adam_epsilon" above:"0" doc:"AdamW's epsilon."`
+	MaxGradNorm               float64           `yaml:"max_grad_norm" min:"0" doc:"The gradient is scaled down to this L2 norm. 0: never."`
+	MaxBadSteps               int               `yaml:"max_bad_steps" min:"1" doc:"Steps in a row with a loss or gradient that is not finite after which the run stops. Such a step changes nothing and writes down its batch."`
+}
+
+// LRSchedulerKwargs are the settings of single schedules; nil: transformers' default.
+type LRSchedulerKwargs struct {
+	NumCycles      *float64 `yaml:"num_cycles" above:"0" doc:"cosine, cosine_with_min_lr, warmup_stable_decay: waves (0.5). cosine_with_restarts: restarts (1)."`
+	Power          *float64 `yaml:"power" min:"0" doc:"polynomial: exponent (1)."`
+	LREnd          *float64 `yaml:"lr_end" min:"0" doc:"polynomial: last learning rate (1e-7)."`
+	Timescale      *int     `yaml:"timescale" min:"1" doc:"inverse_sqrt: steps (the warm-up's, or 10000 without one)."`
+	MinLR          *float64 `yaml:"min_lr" min:"0" doc:"cosine_with_min_lr: last learning rate. Either this or min_lr_rate."`
+	MinLRRate      *float64 `yaml:"min_lr_rate" min:"0" max:"1" doc:"cosine_with_min_lr: last learning rate as a share of the highest."`
+	NumDecaySteps  *int     `yaml:"num_decay_steps" min:"0" doc:"warmup_stable_decay: steps of the decay. Required there."`
+	NumStableSteps *int     `yaml:"num_stable_steps" min:"0" doc:"warmup_stable_decay: steps at the highest rate (all that warm-up and decay leave)."`
+	WarmupType     *string  `yaml:"warmup_type" enum:"linear|cosine|1-sqrt" doc:"warmup_stable_decay: form of the warm-up (linear)."`
+	DecayType      *string  `yaml:"decay_type" enum:"linear|cosine|1-sqrt" doc:"warmup_stable_decay: form of the decay (cosine)."`
+	MinLRRatio     *float64 `yaml:"min_lr_ratio" min:"0" max:"1" doc:"warmup_stable_decay: lowest rate as a share of the highest (0)."`
+}
+
+// Reward is one reward provider, or several of them weighed.
+type Reward struct {
+	Kind    string         `yaml:"kind" enum:"verify|rubric|amaris|arco|rare|http|exec|mix" doc:"Provider. mix: the weighted sum of parts."`
+	Name    string         `yaml:"name" doc:"Name in metrics (rewards/NAME/mean). Empty: its kind."`
+	Weight  float64        `yaml:"weight" doc:"What its value is multiplied by."`
+	Options map[string]any `yaml:"options" doc:"The provider's own settings; each provider documents and checks its own."`
+	Parts   []Reward       `yaml:"parts" doc:"The providers of a mix: a list of {kind, name, weight, options}."`
+}
+
+func (r *Reward) setDefaults() { r.Weight = 1 }
+
+// Judge, Env and Dist have no settings yet.
+type (
+	Judge struct{}
+	Env   struct{}
+	Dist  struct{}
+)
+
+// Period is how often something happens: every so many steps; below 1: a share of the run's steps; 0: never.
+type Period float64
+
+// Every is the period in steps of a run of totalSteps, rounded up as in transformers; 0: never.
+func (p Period) Every(totalSteps int) int {
+	if p < 1 {
+		return int(math.Ceil(float64(p) * float64(totalSteps)))
+	}
+	return int(p)
+}
+
+// Checkpoint says what is saved. A checkpoint is always written whole or not at all.
+type Checkpoint struct {
+	Dir                string `yaml:"dir" doc:"Folder of the checkpoints. Empty: checkpoints in the run's folder."`
+	SaveSteps          Period `yaml:"save_steps" min:"0" doc:"Steps between two checkpoints. Below 1: a share of all steps. 0: only the last one."`
+	SaveTotalLimit     int    `yaml:"save_total_limit" min:"0" doc:"Checkpoints kept, the newest; the best one is kept beside them. 0: all."`
+	SaveOnlyModel      bool   `yaml:"save_only_model" doc:"Leave out everything that only a resumed run needs. Such a checkpoint cannot be resumed."`
+	MetricForBestModel string `yaml:"metric_for_best_model" doc:"Metric of the held-out evaluation by which the best checkpoint is known and kept, such as eval_reward. Empty: none is kept."`
+	GreaterIsBetter    *bool  `yaml:"greater_is_better" doc:"Whether that metric should rise. null: yes, unless its name ends in loss."`
+	LoadBestModelAtEnd bool   `yaml:"load_best_model_at_end" doc:"End with the best checkpoint's weights instead of the last ones."`
+	Resume             string `yaml:"resume" doc:"Go on from a checkpoint: newest, its path, or auto (newest, or start if there is none). Empty: start; a folder with a run in it is an error."`
+}
+
+// Eval is the evaluation on held-out prompts. Its sampling settings are its own; the default is greedy.
+type Eval struct {
+	Files              []string `yaml:"files" doc:"Files of held-out rows, read as data.train_files are. Empty: no evaluation."`
+	MaxRows            int      `yaml:"max_rows" min:"0" doc:"Rows used, the first ones. 0: all."`
+	EvalSteps          Period   `yaml:"eval_steps" min:"0" doc:"Steps between two evaluations. Below 1: a share of all steps. 0: none in between."`
+	EvalOnStart        bool     `yaml:"eval_on_start" doc:"Evaluate before the first step."`
+	EvalOnEnd          bool     `yaml:"eval_on_end" doc:"Evaluate after the last step."`
+	NumGenerationsEval int      `yaml:"num_generations_eval" min:"1" doc:"Completions sampled for each held-out prompt."`
+	Sampling           `yaml:",inline"`
+}
+
+// Track is what a run tells.
+type Track struct {
+	LoggingSteps          Period `yaml:"logging_steps" min:"0" doc:"Steps that one line of metrics is the mean of. Below 1: a share of all steps. 0: none."`
+	LoggingFirstStep      bool   `yaml:"logging_first_step" doc:"Log the first step by itself too."`
+	LogCompletions        bool   `yaml:"log_completions" doc:"Show a table of prompts, completions and rewards with every line of metrics, and write all of them to completions/."`
+	NumCompletionsToPrint int    `yaml:"num_completions_to_print" min:"0" doc:"Rows of that table. 0: all."`
+	LogUniquePrompts      bool   `yaml:"log_unique_prompts" doc:"Only one row for each prompt in that table."`
+	Progress              string `yaml:"progress" enum:"auto|bar|plain|off" doc:"Progress on the terminal. auto: a bar on a terminal, plain lines otherwise."`
+}

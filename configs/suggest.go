@@ -1,0 +1,55 @@
+package configs
+
+import "strings"
+
+// didYouMean is ": did you mean X?" for the nearest of the names, or nothing if none is near.
+func didYouMean(name string, names []string) string {
+	if best := nearest(name, names); best != "" {
+		return ": did you mean " + best + "?"
+	}
+	return ""
+}
+
+// nearest returns the name that was most likely meant: the last part of a path counts, then the whole of it.
+func nearest(name string, names []string) string {
+	name = strings.ToLower(name)
+	last := lastPart(name)
+	best, bestCost := "", 1<<30
+	for _, n := range names {
+		low := strings.ToLower(n)
+		d := distance(last, lastPart(low))
+		if d > max(1, len(last)/3) {
+			continue
+		}
+		if cost := d<<16 + distance(name, low); cost < bestCost {
+			best, bestCost = n, cost
+		}
+	}
+	return best
+}
+
+func lastPart(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+// distance counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+func distance(a, b string) int {
+	before, prev := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := prev[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, prev = prev, row
+	}
+	return prev[len(b)]
+}

@@ -1,0 +1,63 @@
+package configs
+
+import (
+	"fmt"
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// reportTo accepts what needs no tracker.
+func reportTo(n *yaml.Node) (*yaml.Node, error) {
+	v, err := decode(n, reflect.TypeFor[[]string]())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range v.Interface().([]string) {
+		if name != "none" {
+			return nil, fmt.Errorf("%s is not supported: remove it and read metrics.jsonl, which is always written", name)
+		}
+	}
+	return nil, nil
+}
+
+// pending is what foreign names say that can be done only when more is known.
+type pending struct {
+	weights     []float64 // reward_weights
+	weightsFrom string
+	evaluate    bool              // eval_strategy: steps
+	off         map[string]string // in the layer being read, key that is off whatever else sets it -> where that stands
+}
+
+func (l *loader) rewardWeights(n *yaml.Node, from string) error {
+	list := reflect.TypeFor[[]float64]()
+	if n.Kind == yaml.ScalarNode {
+		var err error
+		if n, err = parseText(n.Value, list); err != nil {
+			return err
+		}
+	}
+	v, err := decode(n, list)
+	if err == nil {
+		l.pending.weights, l.pending.weightsFrom = v.Interface().([]float64), from
+	}
+	return err
+}
+
+// strategy reads save_strategy and the like: no switches the period at path off.
+func strategy(path string) func(l *loader, n *yaml.Node, from string) error {
+	return func(l *loader, n *yaml.Node, from string) error {
+		switch n.Value {
+		case "steps":
+			l.pending.evaluate = l.pending.evaluate || path == "eval.eval_steps"
+		case "no":
+			if l.pending.off == nil {
+				l.pending.off = map[string]string{}
+			}
+			l.pending.off[path] = from
+		default:
+			return fmt.Errorf("is %q, want steps or no: set %s to a number of steps, or below 1 to a share of all steps", n.Value, path)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,64 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/rubicon-rl/rubicon/internal/device"
+)
+
+// align is the alignment of memory in bytes, a cache line and the widest vector.
+const align = 64
+
+// slack is how many float32 past the end of a block a product may read (never use).
+const slack = panel
+
+// aligned returns n zeroed elements at an aligned address, with slack after them.
+func aligned[T float32 | int32 | uint32](n int) []T {
+	raw := make([]T, n+slack+align/4)
+	skip := (align - int(uintptr(unsafe.Pointer(&raw[0]))%align)) % align / 4
+	return raw[skip : skip+n : skip+n+slack]
+}
+
+// arena is scratch memory that is taken piece by piece and given back at once. It grows to what the largest
+// operation needs and then allocates no more.
+type arena struct {
+	block []float32
+	used  int
+	extra int // taken beyond block since the last reset
+}
+
+// take returns n elements of any value at an aligned address, with slack after them.
+func (a *arena) take(n int) []float32 {
+	size := (n + slack + align/4 - 1) &^ (align/4 - 1)
+	if a.used+size > len(a.block) {
+		a.extra += size
+		return aligned[float32](n)
+	}
+	s := a.block[a.used : a.used+n : a.used+size]
+	a.used += size
+	return s
+}
+
+// takeInts is take for int32.
+func (a *arena) takeInts(n int) []int32 {
+	if n == 0 {
+		return nil
+	}
+	f := a.take(n)
+	return unsafe.Slice((*int32)(unsafe.Pointer(&f[0])), n)
+}
+
+// worker is what one worker has for itself.
+type worker struct {
+	arena
+	runs []device.Span // of a block of keys
+}
+
+// reset gives everything back.
+func (a *arena) reset() {
+	if a.extra > 0 {
+		a.block = aligned[float32](len(a.block) + a.extra)
+		a.extra = 0
+	}
+	a.used = 0
+}

@@ -1,0 +1,48 @@
+// Command asmgen writes the amd64 kernels of package cpu. It is a module of its own, so that its
+// assembler library is no dependency of rubicon; scripts/asmgen.sh runs it.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+)
+
+func main() {
+	ConstraintExpr("amd64,!purego")
+	for mr := 1; mr <= 14; mr++ {
+		mulF32AVX512(mr)
+		mulBF16AVX512(mr)
+	}
+	for mr := 1; mr <= 6; mr++ {
+		mulF32AVX2(mr)
+		mulBF16AVX2(mr)
+	}
+	transposeAVX512()
+	widenTransposeAVX512()
+	copyRowsAVX512()
+	for r := 1; r <= 8; r++ {
+		transposeAVX2(r)
+	}
+	widenTransposeAVX2()
+	for _, s := range []isa{avx512, avx2} {
+		s.reductions()
+		s.exponentials()
+		s.rows()
+		s.gates()
+		s.optimiser()
+	}
+	pause()
+	Generate()
+}
+
+// pause spins for n PAUSE instructions.
+func pause() {
+	TEXT("pause", NOSPLIT, "func(n int)")
+	Doc("pause executes n PAUSE instructions.")
+	n := Load(Param("n"), GP64())
+	Label("pause_loop")
+	PAUSE()
+	DECQ(n)
+	JNZ(LabelRef("pause_loop"))
+	RET()
+}

@@ -1,0 +1,18 @@
+// Package cpu is the device.Device of a CPU: float32 arithmetic on float32 or bfloat16 weights, on any number of threads.
+//
+// Tiers. The inner loops (kernels) exist three times: AVX-512 and AVX2 assembly, written by the generator in asmgen,
+// and plain Go for every other machine. The best one that the processor has is taken.
+//
+// Weights lie in panels of 32 rows of W, [N/32][K][32] (bfloat16: [N/32][K/2][32][2]), so that a product x·Wᵀ streams
+// them as they are, with 32 outputs in two vectors; the input gradient dy·W transposes blocks of them on the fly.
+//
+// Row invariance. Every element of every product is one chain of multiply-adds over ascending k, cut into blocks whose
+// lengths depend on K alone (kBlock), and blocks are added in order. Attention cuts a path into blocks of keys by path
+// position. Sums over a row have lanes and order that depend on the row's length alone. So the bits of a row depend on
+// nothing but its own inputs: not on the rows beside it, the tile it falls into, nor the number of threads.
+//
+// Threads. A pool of spinning workers shares out the tasks of one operation at a time; every gradient element has one
+// owner that adds its terms in a fixed order. Operations too small to gain run on the calling goroutine.
+//
+// Memory. Operations take their scratch memory from arenas that grow to what is needed once.
+package cpu

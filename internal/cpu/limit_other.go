@@ -1,0 +1,6 @@
+//go:build !linux
+
+package cpu
+
+// memoryLimit is not known here.
+func memoryLimit() int64 { return 0 }

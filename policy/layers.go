@@ -1,0 +1,142 @@
+package policy
+
+import "github.com/rubicon-rl/rubicon/internal/device"
+
+// acts are the activations of one layer over T rows. Where nothing is kept for a gradient, mid is x and h2 is h.
+type acts struct {
+	x    device.Mat // [T,D] residual stream at the layer's input
+	h    device.Mat // [T,D] x normed
+	qkv  device.Mat // [T,(H+2KV)·hd] projected; q and k are rotated in place unless they are normed
+	qk   device.Mat // [T,(H+KV)·hd] rotated q and k
+	o    device.Mat // [T,H·hd] attention's output
+	lse  device.Mat // [T,H] log-sum-exp of its scores; absent without gradient
+	mid  device.Mat // [T,D] residual stream after attention
+	h2   device.Mat // [T,D] mid normed
+	gu   device.Mat // [T,2F] gate and up
+	gate device.Mat // [T,F] silu(gate)·up
+}
+
+// keep says what of a forward pass must survive it.
+type keep int
+
+const (
+	keepNothing keep = iota // inference
+	keepInputs              // each layer's input; the rest is recomputed
+	keepAll
+)
+
+// stack is the memory of a pass through the layers.
+type stack struct {
+	keep  keep
+	acts  []acts     // one per layer; under keepNothing and keepInputs they share all but x
+	y     device.Mat // [T,D] a branch's output before it joins the residual stream
+	last  device.Mat // [T,D] residual stream after the last layer
+	final device.Mat // [T,D] last normed
+}
+
+// stack takes a stack for t rows from s.
+func (m *Model) stack(s *scope, t int, k keep) *stack {
+	d := &m.dims
+	mat := func(cols int) device.Mat { return s.mat(device.Act, t, cols) }
+	st := &stack{keep: k, acts: make([]acts, m.cfg.Layers), y: mat(d.Width), final: mat(d.Width)}
+	var shared acts
+	if k != keepAll {
+		shared = m.acts(s, t, k)
+	}
+	x := mat(d.Width)
+	for i := range st.acts {
+		a := &st.acts[i]
+		*a = shared
+		if k == keepAll {
+			*a = m.acts(s, t, k)
+		}
+		a.x = x
+		if k == keepNothing {
+			a.mid = x
+		} else {
+			x = mat(d.Width)
+		}
+	}
+	st.last = x
+	return st
+}
+
+// acts takes one layer's activations except x (and mid, under keepNothing) from s.
+func (m *Model) acts(s *scope, t int, k keep) acts {
+	d := &m.dims
+	mat := func(cols int) device.Mat { return s.mat(device.Act, t, cols) }
+	a := acts{h: mat(d.Width), qkv: mat(d.qWidth + 2*d.kvWidth), o: mat(d.qWidth), gu: mat(2 * d.Hidden), gate: mat(d.Hidden)}
+	a.qk = a.qkv.ColsOf(0, d.qWidth+d.kvWidth)
+	if m.cfg.QKNorm() {
+		a.qk = mat(d.qWidth + d.kvWidth)
+	}
+	a.h2 = a.h
+	if k != keepNothing {
+		a.mid, a.h2, a.lse = mat(d.Width), mat(d.Width), s.mat(device.F32, t, d.Heads)
+	}
+	return a
+}
+
+// q, k and v are what attention reads.
+func (d *dims) q(a *acts) device.Mat { return a.qk.ColsOf(0, d.qWidth) }
+func (d *dims) k(a *acts) device.Mat { return a.qk.ColsOf(d.qWidth, d.qWidth+d.kvWidth) }
+func (d *dims) v(qkv device.Mat) device.Mat {
+	return qkv.ColsOf(d.qWidth+d.kvWidth, d.qWidth+2*d.kvWidth)
+}
+
+// forward fills st from the rows r; st.final holds the last hidden states.
+func (n *net) forward(r *rows, st *stack) {
+	m, dev := n.m, n.m.dev
+	x, branch := st.last, device.Mat{}
+	if len(st.acts) > 0 {
+		x = st.acts[0].x
+	}
+	dev.Embed(x, m.embed, r.ids)
+	for l := range st.acts {
+		a := &st.acts[l]
+		n.layer(l, r, a, branch, st.y)
+		dev.Linear(st.y, a.gate, n.layers[l][fuseDown])
+		next := st.last
+		if l+1 < len(st.acts) {
+			next = st.acts[l+1].x
+		}
+		if next != a.mid {
+			dev.Copy(next, a.mid)
+		}
+		branch = st.y
+	}
+	dev.RMSNorm(st.final, st.last, branch, m.vectors.norm, m.dims.eps)
+}
+
+// layer runs layer l from its input up to the input of its last projection. branch, if given, still has to be added to
+// a.x; y is scratch.
+func (n *net) layer(l int, r *rows, a *acts, branch, y device.Mat) {
+	m, dev, w := n.m, n.m.dev, &n.layers[l]
+	dev.RMSNorm(a.h, a.x, branch, m.vectors.layers[l].attnNorm, m.dims.eps)
+	dev.Linear(a.qkv, a.h, w[fuseQKV])
+	n.rotate(l, r, a)
+	q, k, v := m.dims.q(a), m.dims.k(a), m.dims.v(a.qkv)
+	if r.cache != nil {
+		k, v = r.cache.store(dev, l, k, v)
+	}
+	dev.Attention(a.o, a.lse, q, k, v, m.attention(r.tasks))
+	dev.Linear(y, a.o, w[fuseOut])
+	if a.mid != a.x {
+		dev.Copy(a.mid, a.x)
+	}
+	dev.RMSNorm(a.h2, a.mid, y, m.vectors.layers[l].mlpNorm, m.dims.eps)
+	dev.Linear(a.gu, a.h2, w[fuseGateUp])
+	dev.SwiGLU(a.gate, a.gu)
+}
+
+// rotate writes a.qk from a.qkv.
+func (n *net) rotate(l int, r *rows, a *acts) {
+	m, d := n.m, &n.m.dims
+	if !m.cfg.QKNorm() {
+		m.dev.Rotary(a.qk, a.qk, m.rotary(r, device.Mat{}, device.Mat{}))
+		return
+	}
+	w, q := &m.vectors.layers[l], d.qWidth
+	m.dev.Rotary(d.q(a), a.qkv.ColsOf(0, q), m.rotary(r, w.qNorm, device.Mat{}))
+	m.dev.Rotary(d.k(a), a.qkv.ColsOf(q, q+d.kvWidth), m.rotary(r, w.kNorm, device.Mat{}))
+}

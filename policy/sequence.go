@@ -1,0 +1,106 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/rubicon-rl/rubicon/internal/device"
+)
+
+// Finish reasons of a Sample.
+const (
+	FinishEOS    = "eos"    // it ends in an end-of-sequence token
+	FinishStop   = "stop"   // its text contains a stop string
+	FinishLength = "length" // it has MaxNewTokens tokens, or the context is full
+)
+
+// sequence is one sample in the making. Its node holds the prompt's last token and then what was generated, so that its
+// first step is like all others.
+type sequence struct {
+	node
+	request, sample int
+	limit           int // tokens to generate at most
+	key             device.PhiloxKey
+	logp, filtered  []float32
+	finish          string
+	seen            []int32  // distinct tokens so far, if they are penalised
+	have            []uint64 // the same as a bit set
+}
+
+// generated are the tokens so far.
+func (s *sequence) generated() []int32 { return s.tokens[1:] }
+
+// see notes tokens for the repetition penalty.
+func (s *sequence) see(ids ...int32) {
+	for _, id := range ids {
+		if bit := uint64(1) << (id % 64); s.have[id/64]&bit == 0 {
+			s.have[id/64] |= bit
+			s.seen = append(s.seen, id)
+		}
+	}
+}
+
+// row says how the sequence's next token is drawn.
+func (s *sequence) row(p *SamplingParams) device.SampleRow {
+	r := device.SampleRow{
+		Temp: p.Temperature, Greedy: p.Greedy, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, Penalty: p.RepetitionPenalty,
+		Seen: s.seen, Key: s.key, Index: uint32(len(s.generated())),
+	}
+	if r.Greedy && r.Temp == 0 {
+		r.Temp = 1
+	}
+	return r
+}
+
+// take appends a token that was drawn and decides whether the sample ends with it.
+func (s *sequence) take(p *SamplingParams, id int32, logp, filtered float32) (done bool) {
+	s.tokens = append(s.tokens, id)
+	s.logp, s.filtered = append(s.logp, logp), append(s.filtered, filtered)
+	if s.have != nil {
+		s.see(id)
+	}
+	switch {
+	case p.ends(id):
+		s.finish = FinishEOS
+	case p.stops(s.generated()):
+		s.finish = FinishStop
+	case len(s.generated()) >= s.limit:
+		s.finish = FinishLength
+	}
+	return s.finish != ""
+}
+
+func (p *SamplingParams) ends(id int32) bool {
+	for _, eos := range p.EOS {
+		if id == eos {
+			return true
+		}
+	}
+	return false
+}
+
+// stopSlack is how many tokens before a stop string are decoded with it: special tokens may decode to nothing, and a
+// character may be cut at the front.
+const stopSlack = 16
+
+// stops reports whether the text of the last tokens contains a stop string. Earlier ones were seen when they were new.
+func (p *SamplingParams) stops(ids []int32) bool {
+	if len(p.Stop) == 0 {
+		return false
+	}
+	longest := 0
+	for _, stop := range p.Stop {
+		longest = max(longest, len(stop))
+	}
+	text := p.Decode(ids[max(0, len(ids)-longest-stopSlack):])
+	for _, stop := range p.Stop {
+		if strings.Contains(text, stop) {
+			return true
+		}
+	}
+	return false
+}
+
+// result is the finished sample.
+func (s *sequence) result() Sample {
+	return Sample{Tokens: s.generated(), LogP: s.logp, Filtered: s.filtered, Finish: s.finish}
+}

@@ -1,0 +1,85 @@
+package trainer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/policy"
+)
+
+// accumulate adds the gradient of one micro-batch: rows are packed as a forest, the model gives their log-probabilities,
+// the objective its loss and gradient in these, and the model pulls that back. accum is the number of micro-batches in
+// this optimiser step.
+func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
+	began := t.Now()
+	rows = byPrompt(rows)
+	if len(rows) == 0 {
+		return nil // everything is masked: loss and gradient are 0
+	}
+	pass, err := t.Model.Forward(pack(rows), policy.ForwardOptions{
+		Adapter: t.Adapter, Temperature: float32(t.Config.Rollout.Temperature), Entropy: true,
+		Grad: true, Train: true, KeepAll: !t.Config.Model.GradientCheckpointing,
+		Step: uint64(t.state.Step), Seed: uint64(t.Config.Seed),
+	})
+	if err != nil {
+		return fmt.Errorf("forward: %w", err)
+	}
+	in, err := t.inputs(rows, pass.Output, accum)
+	if err != nil {
+		pass.Release()
+		return err
+	}
+	res, err := t.objective.Eval(in)
+	if errors.Is(err, grpo.ErrNonFinite) {
+		pass.Release()
+		fmt.Fprintln(t.Console.W, err)
+		t.loss = math.NaN()
+		return nil // update will move nothing and write the batch down
+	}
+	if err != nil {
+		pass.Release()
+		return err
+	}
+	if err := pass.Backward(policy.Gradients{LogP: gather(rows, res.DLogP), Entropy: gather(rows, res.DEntropy)}); err != nil {
+		return fmt.Errorf("backward: %w", err)
+	}
+	t.loss += res.Loss
+	t.entropy.Add(res)
+	t.state.Window.Add(res.Metrics.Values())
+	t.clock("timing_s/update_actor", began)
+	return nil
+}
+
+// inputs is what the objective sees of a micro-batch. The first time that a generation is used, before the policy has
+// moved, the trainer's log-probabilities must be the sampler's, bit for bit, on a device that promises it.
+func (t *Trainer) inputs(rows []grpo.Row, out policy.Output, accum int) (grpo.Inputs, error) {
+	in, err := grpo.Pack(rows, !t.exact)
+	if err != nil {
+		return in, err
+	}
+	in.LogP, in.Entropy = spread(rows, out.LogP), spread(rows, out.Entropy)
+	if t.exact && t.buffer.SampledAt == t.state.Step {
+		if err := sameBits(rows, in.LogP); err != nil {
+			return in, err
+		}
+	}
+	in.NumItems, in.GradAccum, in.StepsPerGen = t.buffer.tokens, accum, t.batching.StepsPerGeneration
+	in.EntropyCoef = t.entropy.Coef()
+	return in, nil
+}
+
+// sameBits compares the trainer's log-probabilities with those noted when the tokens were drawn.
+func sameBits(rows []grpo.Row, logp []float32) error {
+	for _, r := range rows {
+		for i, m := range scored(r) {
+			if m && logp[i] != r.Completion.LogP[i] {
+				return fmt.Errorf("prompt %q, token %d: the trainer's log-probability %v is not the sampler's %v: the engine is broken on this machine; report it with the output of rubicon version",
+					r.Prompt.ID, i, logp[i], r.Completion.LogP[i])
+			}
+		}
+		logp = logp[len(r.Completion.Tokens):]
+	}
+	return nil
+}

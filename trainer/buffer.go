@@ -1,0 +1,147 @@
+package trainer
+
+import (
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/rewards"
+)
+
+// buffer is a generation batch in use: its groups' rows, shuffled and cut into micro-batches, which are gone through
+// num_iterations times.
+type buffer struct {
+	Groups    []grpo.Group
+	Perm      []int // row i of the batch is row Perm[i] of the groups
+	Used      int   // micro-steps served
+	Serves    int   // micro-steps that it serves in all
+	SampledAt int   // optimiser steps made when it was sampled
+
+	micro  [][]grpo.Row
+	tokens float64 // trained tokens of the whole batch
+}
+
+func (b *buffer) spent() bool { return b.Used == b.Serves }
+
+// next returns the micro-batch whose turn it is.
+func (b *buffer) next() []grpo.Row {
+	rows := b.micro[b.Used%len(b.micro)]
+	b.Used++
+	return rows
+}
+
+// layOut cuts the rows of b's groups into micro-batches.
+func (t *Trainer) layOut(b *buffer) (err error) {
+	rows := grpo.Rows(t.Config.GRPO, b.Groups)
+	b.tokens = float64(grpo.NumItems(rows))
+	b.micro, err = grpo.Split(rows, t.batching.StepsPerGeneration, b.Perm)
+	return err
+}
+
+// savedBuffer is a buffer on disk: prompts by their place in the training data. gob keeps every bit.
+type savedBuffer struct {
+	Prompts                 []int
+	Completions             [][]*grpo.Completion
+	Perm                    []int
+	Used, Serves, SampledAt int
+}
+
+const bufferFile = "generation.gob"
+
+// save writes what a GRPO run adds to a checkpoint: the generation batch if it is not used up, the provider's state, and the
+// entropy controller's.
+func (t *Trainer) save(dir string) error {
+	if err := errors.Join(t.saveProvider(dir), t.saveEntropy(dir)); err != nil || t.buffer.spent() {
+		return err
+	}
+	at := make(map[*grpo.Prompt]int, len(t.Prompts))
+	for i := range t.Prompts {
+		at[&t.Prompts[i]] = i
+	}
+	b := savedBuffer{Perm: t.buffer.Perm, Used: t.buffer.Used, Serves: t.buffer.Serves, SampledAt: t.buffer.SampledAt}
+	for _, g := range t.buffer.Groups {
+		b.Prompts = append(b.Prompts, at[g.Prompt])
+		b.Completions = append(b.Completions, g.Completions)
+	}
+	f, err := os.Create(filepath.Join(dir, bufferFile))
+	if err != nil {
+		return err
+	}
+	return errors.Join(gob.NewEncoder(f).Encode(b), f.Close())
+}
+
+func (t *Trainer) load(dir string) error {
+	if err := errors.Join(t.loadProvider(dir), t.loadEntropy(dir)); err != nil {
+		return err
+	}
+	if n := t.state.Cursor.Len(); n != len(t.Prompts) {
+		return fmt.Errorf("it was made with %d training prompts, there are %d: resume with the same data", n, len(t.Prompts))
+	}
+	f, err := os.Open(filepath.Join(dir, bufferFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var b savedBuffer
+	if err := gob.NewDecoder(f).Decode(&b); err != nil {
+		return fmt.Errorf("%s: %w", bufferFile, err)
+	}
+	t.buffer = buffer{Perm: b.Perm, Used: b.Used, Serves: b.Serves, SampledAt: b.SampledAt}
+	for i, p := range b.Prompts {
+		if p < 0 || p >= len(t.Prompts) {
+			return fmt.Errorf("%s: prompt %d is not in the training data", bufferFile, p)
+		}
+		t.buffer.Groups = append(t.buffer.Groups, grpo.Group{Prompt: &t.Prompts[p], Completions: b.Completions[i]})
+	}
+	return t.layOut(&t.buffer)
+}
+
+const entropyFile = "entropy_ctrl_state.json" // TRL's name
+
+func (t *Trainer) saveEntropy(dir string) error {
+	if !t.Config.GRPO.UseAdaptiveEntropy {
+		return nil
+	}
+	return writeJSON(filepath.Join(dir, entropyFile), &t.entropy)
+}
+
+func (t *Trainer) loadEntropy(dir string) error {
+	if !t.Config.GRPO.UseAdaptiveEntropy {
+		return nil
+	}
+	b, err := os.ReadFile(filepath.Join(dir, entropyFile))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, &t.entropy)
+}
+
+const providerDir = "provider"
+
+func (t *Trainer) saveProvider(dir string) error {
+	s, ok := t.rollouts.Provider.(rewards.Saver)
+	if !ok {
+		return nil
+	}
+	dir = filepath.Join(dir, providerDir)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	return s.Save(dir)
+}
+
+func (t *Trainer) loadProvider(dir string) error {
+	s, ok := t.rollouts.Provider.(rewards.Saver)
+	if !ok {
+		return nil
+	}
+	return s.Load(filepath.Join(dir, providerDir))
+}

@@ -1,0 +1,238 @@
+package trainer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/policy/token"
+	"github.com/rubicon-rl/rubicon/trainer/data"
+	"github.com/rubicon-rl/rubicon/trainer/track"
+)
+
+// ErrInterrupted is what a run returns that was asked to stop: its last step is finished and in a checkpoint.
+var ErrInterrupted = errors.New("interrupted; the finished steps are in a checkpoint, go on with --resume")
+
+// ErrDiverged is what a run returns after optim.max_bad_steps steps in a row without a finite loss and gradient.
+var ErrDiverged = errors.New("the loss or its gradient was not finite")
+
+// Parts are what a run is made of, wired together by the command.
+type Parts struct {
+	Config    *configs.Config
+	Device    device.Device
+	Model     *policy.Model
+	Adapter   string // the set that is trained; "" with trainable: full
+	Tokenizer *token.Tokenizer
+	Console   *track.Console
+	Now       func() time.Time
+	Stop      <-chan struct{} // closed: finish the step, checkpoint, return ErrInterrupted
+}
+
+// State is where a run stands, the part of a checkpoint that is neither parameters nor moments.
+type State struct {
+	Kind         string      `json:"kind"`  // grpo or sft
+	Model        string      `json:"model"` // fingerprint of the base weights
+	Step         int         `json:"step"`  // optimiser steps made
+	Micro        int         `json:"micro"` // micro-steps made in this epoch
+	Cursor       data.Cursor `json:"cursor"`
+	Draws        uint64      `json:"draws"` // generations made, the counter of the sampling streams
+	NumTokens    int64       `json:"num_tokens"`
+	BadSteps     int         `json:"bad_steps"` // in a row
+	Skipped      int         `json:"skipped_steps"`
+	MetricsBytes int64       `json:"metrics_bytes"`
+	Window       grpo.Window `json:"window"`
+	Best         *best       `json:"best,omitempty"`
+	Adam         int         `json:"adam_steps"`
+}
+
+type best struct {
+	Step  int     `json:"step"`
+	Value float64 `json:"value"`
+}
+
+// core is what every kind of training shares: the parameters and their optimiser, the run's folder and its state.
+type core struct {
+	Parts
+	params   *policy.Params
+	optim    *policy.AdamW
+	schedule func(step int) float64
+	total    int // optimiser steps of the run
+	dir      *Dir
+	metrics  *track.JSONL
+	state    State
+	loss     float64 // of this step so far
+	latest   map[string]float64
+	batch    any                // what the step trained on, written down if it goes wrong
+	timing   map[string]float64 // seconds of each phase of this step
+}
+
+// newCore takes the run's folder and the memory of the optimiser.
+func newCore(p Parts, kind string) (*core, error) {
+	params, err := p.Model.Params(p.Adapter)
+	if err != nil {
+		return nil, err
+	}
+	optim, err := policy.NewAdamW(p.Device, params)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := openDir(p.Config)
+	if err != nil {
+		optim.Close()
+		return nil, err
+	}
+	return &core{Parts: p, params: params, optim: optim, dir: dir, latest: map[string]float64{}, timing: map[string]float64{},
+		state: State{Kind: kind, Model: p.Model.Fingerprint()}}, nil
+}
+
+// Close gives back what newCore took.
+func (c *core) Close() error {
+	c.optim.Close()
+	var err error
+	if c.metrics != nil {
+		err = c.metrics.Close()
+	}
+	return errors.Join(err, c.Console.Close(), c.dir.close())
+}
+
+// begin resumes the run if the configuration says so, and opens its log where the checkpoint left it.
+func (c *core) begin(ctx context.Context, load func(dir string) error) error {
+	if err := c.resume(ctx, load); err != nil {
+		return err
+	}
+	schedule, err := NewSchedule(c.Config.Optim, c.total)
+	if err != nil {
+		return err
+	}
+	c.schedule = schedule
+	if c.metrics, err = track.OpenJSONL(c.dir.metrics(), c.state.MetricsBytes); err != nil {
+		return err
+	}
+	if err := c.writeConfig(); err != nil {
+		return err
+	}
+	c.Console.Total = c.total
+	c.Console.Begin(c.state.Step)
+	return nil
+}
+
+// writeConfig writes the resolved configuration into the run's folder.
+func (c *core) writeConfig() error {
+	var b bytes.Buffer
+	if err := configs.Print(&b, c.Config); err != nil {
+		return err
+	}
+	return os.WriteFile(c.dir.join("config.yaml"), b.Bytes(), 0o644)
+}
+
+// update moves the parameters along the accumulated gradient, clipped, and counts the step. A loss or gradient that is
+// not finite moves nothing: the batch is written down, and after max_bad_steps of these in a row the run ends.
+func (c *core) update() error {
+	o := c.Config.Optim
+	norm := math.Sqrt(c.params.GradSquares(c.Device))
+	if err := c.Device.Err(); err != nil {
+		return err
+	}
+	lr := c.schedule(c.state.Step)
+	loss := c.loss
+	c.loss = 0
+	c.state.Step++
+	if bad := math.IsNaN(norm+loss) || math.IsInf(norm+loss, 0); bad {
+		c.params.ZeroGrad(c.Device)
+		return c.badStep(loss, norm)
+	}
+	c.state.BadSteps = 0
+	scale := 1.0
+	if o.MaxGradNorm > 0 {
+		scale = min(1, o.MaxGradNorm/(norm+1e-6))
+	}
+	adam := policy.AdamWOptions{Beta1: o.AdamBeta1, Beta2: o.AdamBeta2, Eps: o.AdamEpsilon, WeightDecay: o.WeightDecay}
+	if err := c.optim.Step(c.params, lr, adam, scale); err != nil {
+		return err
+	}
+	c.params.ZeroGrad(c.Device)
+	if c.Adapter == "" {
+		if err := c.Model.Refresh(); err != nil {
+			return err
+		}
+	}
+	c.state.Window.Add(map[string]float64{"loss": loss})
+	c.latest["grad_norm"], c.latest["learning_rate"] = norm, lr
+	return nil
+}
+
+// skip counts a step in which there was nothing to learn from; nothing moves.
+func (c *core) skip() error {
+	c.state.Step++
+	c.state.Skipped++
+	c.latest["skipped_steps"] = float64(c.state.Skipped)
+	return nil
+}
+
+// clock adds the time since began to a phase of this step.
+func (c *core) clock(phase string, began time.Time) {
+	c.timing[phase] += c.Now().Sub(began).Seconds()
+}
+
+// totalSteps is the number of optimiser steps of a run with perEpoch of them in a pass over the data.
+func totalSteps(o configs.Optim, perEpoch int) int {
+	if o.MaxSteps > 0 {
+		return o.MaxSteps
+	}
+	return int(math.Ceil(o.NumTrainEpochs * float64(perEpoch)))
+}
+
+// badStep writes down the step's batch and decides whether the run can go on.
+func (c *core) badStep(loss, norm float64) error {
+	c.state.BadSteps++
+	c.latest["bad_steps"] = float64(c.state.BadSteps)
+	path := c.dir.join("bad", fmt.Sprintf("step_%d.json", c.state.Step))
+	dump := map[string]any{"step": c.state.Step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "batch": c.batch}
+	if err := writeJSON(path, dump); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Console.W, "step %d: loss %v, gradient norm %v: nothing was changed, the batch is in %s\n", c.state.Step, loss, norm, path)
+	if c.state.BadSteps >= c.Config.Optim.MaxBadSteps {
+		return fmt.Errorf("%w %d steps in a row (optim.max_bad_steps): lower optim.learning_rate or optim.max_grad_norm and go on from an earlier checkpoint",
+			ErrDiverged, c.state.BadSteps)
+	}
+	return nil
+}
+
+// log writes the window's averages.
+func (c *core) log() error {
+	values := c.state.Window.Flush()
+	for n, v := range c.latest {
+		values[n] = v
+	}
+	clear(c.latest)
+	values["num_tokens"] = float64(c.state.NumTokens)
+	return c.record(values)
+}
+
+func (c *core) record(values map[string]float64) error {
+	r := track.Record{Step: c.state.Step, Values: values}
+	return track.Multi{c.metrics, c.Console}.Log(r)
+}
+
+// writeJSON writes v to path, making its folder.
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o644)
+}

@@ -1,0 +1,58 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/grpo"
+)
+
+// Evaluate samples the held-out prompts with the settings of section eval, has the completions scored, and returns the
+// metrics under eval_ names. The random numbers are the same at every step, so that two evaluations differ by the policy
+// alone. The completions go to the file out.
+func (r *Rollouts) Evaluate(ctx context.Context, step int, heldOut []grpo.Prompt, out string) (map[string]float64, error) {
+	prompts := make([]*grpo.Prompt, len(heldOut))
+	for i := range heldOut {
+		prompts[i] = &heldOut[i]
+	}
+	cfg := r.Config.Eval
+	groups, err := r.Sample(ctx, prompts, cfg.NumGenerationsEval, evalSampling(r.Config), streamEval)
+	if err != nil {
+		return nil, fmt.Errorf("rollout: %w", err)
+	}
+	scored, err := r.Score(ctx, step, groups)
+	if err != nil {
+		return nil, fmt.Errorf("reward: %w", err)
+	}
+	m, err := grpo.Advantages(r.Config.GRPO, scored.Columns, groups)
+	if err != nil {
+		return nil, err
+	}
+	m.Merge(grpo.LengthMetrics(groups))
+	values := map[string]float64{"eval_rewards/unscorable_frac": scored.Unscorable}
+	for name, v := range m.Values() {
+		values["eval_"+name] = v
+	}
+	return values, writeCompletions(out, table{scored.Columns, groups}, scored.Details)
+}
+
+// evalSampling is section eval's sampling, with the rollout's where it says so.
+func evalSampling(c *configs.Config) configs.Sampling {
+	s := c.Eval.Sampling
+	if s.MaxCompletionLength == 0 {
+		s.MaxCompletionLength = c.Rollout.MaxCompletionLength
+	}
+	if len(s.Stop) == 0 {
+		s.Stop = c.Rollout.Stop
+	}
+	return s
+}
+
+// Evaluate measures the held-out prompts; nil if there are none.
+func (t *Trainer) Evaluate(ctx context.Context, step int) (map[string]float64, error) {
+	if len(t.HeldOut) == 0 {
+		return nil, nil
+	}
+	return t.rollouts.Evaluate(ctx, step, t.HeldOut, t.dir.join("eval", fmt.Sprintf("step_%d.jsonl", step)))
+}

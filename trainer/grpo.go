@@ -1,0 +1,83 @@
+// Package trainer is the run: the GRPO step (step.go tells it), supervised fine-tuning, evaluation on held-out data,
+// checkpoints and resuming.
+package trainer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/trainer/data"
+)
+
+// Trainer trains a policy with GRPO.
+type Trainer struct {
+	*core
+	rollouts         Rollouts
+	Prompts, HeldOut []grpo.Prompt // tokenised; HeldOut may be empty
+	Reference        Reference
+	objective        *grpo.Objective
+	batching         grpo.Batching
+	epoch            int  // micro-steps of one pass over the data
+	exact            bool // sampler and trainer give the same bits
+	entropy          grpo.EntropyControl
+	buffer           buffer
+	shown            table // the last generation, for people
+	details          map[*grpo.Completion]Detail
+}
+
+// Task is the data and the reward of a GRPO run.
+type Task struct {
+	Prompts, HeldOut []grpo.Prompt // tokenised; HeldOut may be empty
+	Provider         rewards.Provider
+	Name             string // of the provider, in metrics
+	Reference        Reference
+}
+
+// Reference gives log-probabilities under the reference policy: which model, and which of its adapter sets.
+type Reference struct {
+	Model   *policy.Model
+	Adapter string // "": the frozen weights alone
+}
+
+// New prepares a GRPO run in its folder.
+func New(p Parts, in Task) (*Trainer, error) {
+	cfg := p.Config
+	batching, err := cfg.Batching(1)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Prompts) < batching.Prompts {
+		return nil, fmt.Errorf("%d training prompts are fewer than the %d of one generation: use more data, or a smaller batch (%s)",
+			len(in.Prompts), batching.Prompts, batching)
+	}
+	objective, err := grpo.NewObjective(cfg.GRPO)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCore(p, "grpo")
+	if err != nil {
+		return nil, err
+	}
+	t := &Trainer{
+		core: c, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
+		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name},
+		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference,
+	}
+	t.exact = p.Device.Info().Invariant && (p.Adapter == "" || cfg.LoRA.Dropout == 0)
+	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))
+	micro, steps := batching.Epoch(len(in.Prompts))
+	t.epoch, t.total = micro, totalSteps(cfg.Optim, steps)
+	return t, nil
+}
+
+// Batching is the resolved arithmetic of the run.
+func (t *Trainer) Batching() grpo.Batching { return t.batching }
+
+// Steps is the number of optimiser steps of the whole run.
+func (t *Trainer) Steps() int { return t.total }
+
+// Run makes the run's steps, from its checkpoint if it resumes.
+func (t *Trainer) Run(ctx context.Context) error { return t.run(ctx, t) }

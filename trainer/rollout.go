@@ -1,0 +1,150 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/policy"
+)
+
+// Random streams of a run, beside the sampling of training completions.
+const (
+	streamSample = iota
+	streamEval
+	streamSplit
+)
+
+// refill makes a new generation batch: groups are sampled and scored, with dynamic sampling until enough of them have
+// signal, get their advantages, and are cut into micro-batches.
+func (t *Trainer) refill(ctx context.Context) error {
+	var all, kept []grpo.Group
+	var columns []grpo.Column
+	for draws := 1; ; draws++ {
+		groups, err := t.sample(ctx)
+		if err != nil {
+			return fmt.Errorf("rollout: %w", err)
+		}
+		if columns, err = t.score(ctx, groups); err != nil {
+			return fmt.Errorf("reward: %w", err)
+		}
+		signal, err := grpo.HasSignal(columns, groups)
+		if err != nil {
+			return err
+		}
+		for i, g := range groups {
+			if signal[i] || !t.Config.GRPO.DynamicSampling {
+				kept = append(kept, g)
+			}
+		}
+		all = append(all, groups...)
+		if !grpo.DrawAgain(t.Config.GRPO, len(kept), t.batching.Prompts, draws) {
+			break
+		}
+	}
+	if err := t.note(columns, all); err != nil {
+		return err
+	}
+	kept = kept[:min(len(kept), t.batching.Prompts)]
+	if _, err := grpo.Advantages(t.Config.GRPO, columns, kept); err != nil {
+		return err
+	}
+	return t.cut(kept)
+}
+
+// sample draws num_generations completions for the next prompts of the data.
+func (t *Trainer) sample(ctx context.Context) ([]grpo.Group, error) {
+	t.Console.Tick(t.state.Step+1, "sampling")
+	defer t.clock("timing_s/gen", t.Now())
+	prompts := make([]*grpo.Prompt, 0, t.batching.Prompts)
+	for _, i := range t.state.Cursor.Next(t.batching.Prompts) {
+		prompts = append(prompts, &t.Prompts[i])
+	}
+	t.state.Draws++
+	groups, err := t.rollouts.Sample(ctx, prompts, t.batching.Generations, t.Config.Rollout.Sampling, streamSample, t.state.Draws)
+	for _, g := range groups {
+		for _, c := range g.Completions {
+			t.state.NumTokens += int64(len(g.Prompt.Tokens) + len(c.Tokens))
+		}
+	}
+	return groups, err
+}
+
+// cut makes groups the generation batch in use: their rows in micro-batches. Whole groups stay together where the
+// micro-batch holds whole groups: their prompt is then computed once.
+func (t *Trainer) cut(groups []grpo.Group) error {
+	rows := grpo.Rows(t.Config.GRPO, groups)
+	unit := 1
+	if g := t.batching.Generations; t.batching.PerDevice%g == 0 {
+		unit = g
+	}
+	key := device.NewKey(uint64(t.Config.Seed), streamSplit, t.state.Draws)
+	random := rand.New(rand.NewPCG(uint64(key[0]), uint64(key[1])))
+	perm := make([]int, 0, len(rows))
+	for _, u := range random.Perm(len(rows) / unit) {
+		for i := range unit {
+			perm = append(perm, u*unit+i)
+		}
+	}
+	t.buffer = buffer{Groups: groups, Perm: perm, Serves: t.batching.MicroSteps(), SampledAt: t.state.Step}
+	if err := t.layOut(&t.buffer); err != nil || !t.batching.NeedsOld() {
+		return err
+	}
+	return t.noteOld()
+}
+
+// noteOld sets the log-probabilities of the policy as it is now: the sampler's own where the two give the same bits.
+func (t *Trainer) noteOld() error {
+	for _, rows := range t.buffer.micro {
+		for _, r := range rows {
+			r.Completion.Old = r.Completion.LogP
+		}
+		if t.exact {
+			continue
+		}
+		err := t.logps(rows, Reference{t.Model, t.Adapter}, func(c *grpo.Completion, logp []float32) { c.Old = logp })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logps gives each row's log-probabilities, 0 at tokens that are not trained on, under a policy that is not trained.
+func (t *Trainer) logps(rows []grpo.Row, under Reference, set func(c *grpo.Completion, logp []float32)) error {
+	for _, r := range rows {
+		set(r.Completion, make([]float32, len(r.Completion.Tokens)))
+	}
+	rows = byPrompt(rows)
+	if len(rows) == 0 {
+		return nil
+	}
+	pass, err := under.Model.Forward(pack(rows), policy.ForwardOptions{
+		Adapter: under.Adapter, Temperature: float32(t.Config.Rollout.Temperature),
+	})
+	if err != nil {
+		return err
+	}
+	defer pass.Release()
+	logp := spread(rows, pass.Output.LogP)
+	for _, r := range rows {
+		n := len(r.Completion.Tokens)
+		set(r.Completion, logp[:n:n])
+		logp = logp[n:]
+	}
+	return nil
+}
+
+// note keeps the metrics of all sampled groups and writes their completions down.
+func (t *Trainer) note(columns []grpo.Column, groups []grpo.Group) error {
+	m, err := grpo.Advantages(t.Config.GRPO, columns, groups)
+	if err != nil {
+		return err
+	}
+	t.state.Window.Add(m.Values())
+	t.state.Window.Add(grpo.LengthMetrics(groups).Values())
+	t.shown = table{columns, groups}
+	return writeCompletions(t.dir.join("completions", fmt.Sprintf("step_%d.jsonl", t.state.Step+1)), t.shown, t.details)
+}

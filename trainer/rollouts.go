@@ -1,0 +1,139 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/policy/token"
+	"github.com/rubicon-rl/rubicon/rewards"
+)
+
+// Rollouts samples completions of a policy and has them scored, in training and in evaluation alike.
+type Rollouts struct {
+	Config    *configs.Config
+	Model     *policy.Model
+	Adapter   string
+	Tokenizer *token.Tokenizer
+	Provider  rewards.Provider
+	Name      string // of the provider, in metrics
+}
+
+// Sample draws n completions for each prompt. The run's seed, stream and the prompt's ID name their random numbers.
+func (r *Rollouts) Sample(ctx context.Context, prompts []*grpo.Prompt, n int, s configs.Sampling, stream ...uint64) ([]grpo.Group, error) {
+	reqs := make([]policy.Request, len(prompts))
+	for i, p := range prompts {
+		key := append([]uint64{uint64(r.Config.Seed)}, stream...)
+		reqs[i] = policy.Request{Prompt: p.Tokens, N: n, Stream: append(key, promptKey(p))}
+	}
+	samples, err := r.Model.Generate(ctx, reqs, policy.GenerateOptions{
+		Adapter: r.Adapter, MaxBatch: r.Config.Rollout.MaxBatch, KVTokens: r.Config.Rollout.KVTokens, SamplingParams: r.sampling(s),
+	})
+	if err != nil {
+		return nil, err
+	}
+	groups := make([]grpo.Group, len(prompts))
+	for i, p := range prompts {
+		groups[i].Prompt = p
+		for _, s := range samples[i] {
+			groups[i].Completions = append(groups[i].Completions, &grpo.Completion{
+				Tokens: s.Tokens, LogP: s.LogP, Filtered: s.Filtered,
+				Text: r.Tokenizer.Decode(s.Tokens, true), Truncated: s.Finish == "length",
+			})
+		}
+	}
+	return groups, nil
+}
+
+func (r *Rollouts) sampling(s configs.Sampling) policy.SamplingParams {
+	greedy := s.Temperature == 0
+	if greedy {
+		s.Temperature = 1 // of the log-probabilities that are noted
+	}
+	return policy.SamplingParams{
+		Temperature: float32(s.Temperature), Greedy: greedy, TopK: s.TopK, TopP: float32(s.TopP), MinP: float32(s.MinP),
+		RepetitionPenalty: float32(s.RepetitionPenalty), MaxNewTokens: s.MaxCompletionLength, Stop: s.Stop,
+		EOS: EOS(r.Model, r.Tokenizer), Decode: func(ids []int32) string { return r.Tokenizer.Decode(ids, true) },
+	}
+}
+
+// EOS is the set of ids that end a completion: the model's and the tokenizer's.
+func EOS(m *policy.Model, t *token.Tokenizer) []int32 {
+	ids := slices.Clone(m.Config().EOS)
+	if id := t.EOS(); id >= 0 && !slices.Contains(ids, id) {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Scored is what a provider says of a batch, beside the Rewards that it set.
+type Scored struct {
+	Columns    []grpo.Column
+	Details    map[*grpo.Completion]Detail
+	Unscorable float64 // share of completions that could not be scored
+}
+
+// Detail is what a provider says of a completion beside its value.
+type Detail struct {
+	Reason string
+	Parts  []rewards.Part
+}
+
+// Score sets Rewards of every completion to what the provider says.
+func (r *Rollouts) Score(ctx context.Context, step int, groups []grpo.Group) (Scored, error) {
+	scores, err := r.Provider.Score(ctx, step, groups)
+	if err != nil {
+		return Scored{}, err
+	}
+	var rows []*grpo.Completion
+	for _, g := range groups {
+		rows = append(rows, g.Completions...)
+	}
+	if len(scores) != len(rows) {
+		return Scored{}, fmt.Errorf("%s gave %d scores for %d completions", r.Name, len(scores), len(rows))
+	}
+	out := Scored{Details: make(map[*grpo.Completion]Detail, len(rows))}
+	out.Columns = columnsOf(scores, grpo.Column{Name: r.Name, Weight: r.Config.Reward.Weight})
+	for i, c := range rows {
+		s := scores[i]
+		c.Rewards = valuesOf(s)
+		if len(c.Rewards) != len(out.Columns) {
+			return Scored{}, fmt.Errorf("%s gave %d columns for one completion and %d for another", r.Name, len(out.Columns), len(c.Rewards))
+		}
+		if c.Unscorable() {
+			out.Unscorable += 1 / float64(len(rows))
+		}
+		out.Details[c] = Detail{s.Reason, s.Parts}
+	}
+	return out, nil
+}
+
+// columnsOf are the reward functions behind scores: the provider's parts, or the provider itself.
+func columnsOf(scores []rewards.Score, itself grpo.Column) []grpo.Column {
+	if len(scores) == 0 || scores[0].Columns == nil {
+		return []grpo.Column{itself}
+	}
+	var out []grpo.Column
+	for _, c := range scores[0].Columns {
+		out = append(out, grpo.Column{Name: c.Name, Weight: c.Weight})
+	}
+	return out
+}
+
+func valuesOf(s rewards.Score) []float64 {
+	switch {
+	case s.Columns == nil && s.Unscorable:
+		return []float64{math.NaN()}
+	case s.Columns == nil:
+		return []float64{s.Value}
+	}
+	var out []float64
+	for _, c := range s.Columns {
+		out = append(out, c.Value)
+	}
+	return out
+}

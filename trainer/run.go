@@ -1,0 +1,101 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+)
+
+// stepper is a kind of training.
+type stepper interface {
+	Step(ctx context.Context) error                                     // one optimiser step
+	Evaluate(ctx context.Context, step int) (map[string]float64, error) // nil: there is nothing to evaluate on
+	save(dir string) error                                              // what a checkpoint holds beside core's part
+	load(dir string) error
+}
+
+// run makes the run's steps; between two of them it logs, evaluates and saves, in this order, so that a checkpoint
+// knows the best evaluation and a resumed run writes every line once.
+func (c *core) run(ctx context.Context, s stepper) error {
+	if err := c.begin(ctx, s.load); err != nil {
+		return err
+	}
+	if c.state.Step == 0 && c.Config.Eval.EvalOnStart {
+		if _, err := c.evaluate(ctx, s); err != nil {
+			return err
+		}
+	}
+	stopped := false
+	for c.state.Step < c.total && !stopped {
+		c.Console.Tick(c.state.Step+1, "step")
+		began := c.Now()
+		if err := s.Step(ctx); err != nil {
+			return err
+		}
+		c.clock("step_time", began)
+		c.state.Window.Add(c.timing)
+		clear(c.timing)
+		select {
+		case <-c.Stop:
+			stopped = c.state.Step < c.total
+		default:
+		}
+		if err := c.between(ctx, s, stopped); err != nil {
+			return err
+		}
+	}
+	if stopped {
+		return ErrInterrupted
+	}
+	return nil
+}
+
+// between does what is due after a step.
+func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
+	step, last := c.state.Step, c.state.Step == c.total
+	if c.due(c.Config.Track.LoggingSteps.Every(c.total)) || last || step == 1 && c.Config.Track.LoggingFirstStep {
+		c.latest["perf/max_memory_allocated_gb"] = c.memory()
+		if err := c.log(); err != nil {
+			return err
+		}
+	}
+	improved := false
+	if c.due(c.Config.Eval.EvalSteps.Every(c.total)) && !stopped || last && c.Config.Eval.EvalOnEnd {
+		var err error
+		if improved, err = c.evaluate(ctx, s); err != nil {
+			return err
+		}
+	}
+	if !c.due(c.Config.Checkpoint.SaveSteps.Every(c.total)) && !last && !stopped && !improved {
+		return nil
+	}
+	return c.checkpoint(s.save)
+}
+
+// due reports whether something that happens every so many steps is due; 0: never.
+func (c *core) due(every int) bool { return every > 0 && c.state.Step%every == 0 }
+
+// evaluate measures the held-out set and logs it under eval_ names; improved: it is the best so far.
+func (c *core) evaluate(ctx context.Context, s stepper) (improved bool, err error) {
+	c.Console.Tick(c.state.Step, "evaluating")
+	began := c.Now()
+	values, err := s.Evaluate(ctx, c.state.Step)
+	if err != nil {
+		return false, fmt.Errorf("evaluate after step %d: %w", c.state.Step, err)
+	}
+	if values == nil {
+		return false, nil
+	}
+	values["eval_runtime"] = c.Now().Sub(began).Seconds()
+	if err := c.record(values); err != nil {
+		return false, err
+	}
+	return c.judgeBest(values)
+}
+
+// memory is what the device and this process hold, GB.
+func (c *core) memory() float64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(uint64(c.Device.Allocated())+m.HeapSys) / 1e9
+}

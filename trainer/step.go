@@ -1,0 +1,41 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+)
+
+// Step is one optimiser step of GRPO, the whole story:
+//
+//	prompts -> sample groups -> score -> advantages   rollout.go, score.go, grpo.Advantages
+//	-> pack -> log-probs -> objective -> backward     accumulate.go, pack.go, grpo.Objective
+//	-> finite? -> clip -> AdamW                       core.go
+//	-> let rewards learn                              score.go
+//
+// Checkpoint, evaluation and tracking follow in Run (run.go), between steps.
+func (t *Trainer) Step(ctx context.Context) error {
+	rows, accum := 0, t.batching.Accumulation(t.state.Micro, t.epoch)
+	for range accum {
+		if t.buffer.spent() {
+			if err := t.refill(ctx); err != nil {
+				return fmt.Errorf("step %d: %w", t.state.Step+1, err)
+			}
+		}
+		micro := t.buffer.next()
+		if err := t.accumulate(micro, accum); err != nil {
+			return fmt.Errorf("step %d: %w", t.state.Step+1, err)
+		}
+		rows += len(micro)
+		t.state.Micro = (t.state.Micro + 1) % t.epoch
+	}
+	if rows == 0 { // dynamic sampling found no group with signal
+		return t.skip()
+	}
+	if err := t.update(); err != nil {
+		return fmt.Errorf("step %d: update: %w", t.state.Step, err)
+	}
+	if err := t.learn(ctx); err != nil {
+		return fmt.Errorf("step %d: let the rewards learn: %w", t.state.Step, err)
+	}
+	return nil
+}

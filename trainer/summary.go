@@ -1,0 +1,97 @@
+package trainer
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+
+	"github.com/rubicon-rl/rubicon/trainer/track"
+)
+
+// Plan says what a GRPO run is going to do, a line each.
+func (t *Trainer) Plan() string {
+	s := fmt.Sprintf("data       %d training prompts, %d held out\nbatch      %s\n", len(t.Prompts), len(t.HeldOut), t.batching)
+	return s + t.plan()
+}
+
+// Plan says what a supervised run is going to do, a line each.
+func (s *SFT) Plan() string {
+	return fmt.Sprintf("data       %d examples in %d rows, %d examples held out\nbatch      %d rows x %d micro-batches\n",
+		len(s.Examples), len(s.bins), len(s.HeldOut), s.batchSize(), s.accum) + s.plan()
+}
+
+func (c *core) plan() string {
+	return fmt.Sprintf("steps      %d optimiser steps, a checkpoint every %d\nrun        %s\n",
+		c.total, c.Config.Checkpoint.SaveSteps.Every(c.total), c.dir.path)
+}
+
+// Summary shows how the run went, from its own log: the curve, held-out values before and after, and where to look next.
+func (c *core) Summary(w io.Writer) error {
+	records, err := track.ReadJSONL(c.dir.metrics())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, name := range []string{"reward", "loss"} {
+		if curve := series(records, name); len(curve) > 1 {
+			fmt.Fprintf(w, "%-12s %s  %.3f -> %.3f\n", name, track.Sparkline(shorten(curve, 50)), curve[0], curve[len(curve)-1])
+			break
+		}
+	}
+	for _, name := range []string{"eval_reward", "eval_loss", "eval_completions/mean_length"} {
+		if curve := series(records, name); len(curve) > 1 {
+			fmt.Fprintf(w, "%-12s %.3f -> %.3f (held out)\n", name, curve[0], curve[len(curve)-1])
+		}
+	}
+	fmt.Fprintf(w, "\n%-30s metrics, a JSON object a line\n", c.dir.metrics())
+	if c.state.Kind == "grpo" {
+		fmt.Fprintf(w, "%-30s what was sampled and how it was scored\n", c.dir.join("completions"))
+	}
+	fmt.Fprintf(w, "%-30s the last checkpoint, loadable by transformers and PEFT\n", stepFolder(c.dir.saved, c.state.Step))
+	if b := c.state.Best; b != nil {
+		fmt.Fprintf(w, "%-30s the best one: %s %.4f\n", stepFolder(c.dir.saved, b.Step), c.Config.Checkpoint.MetricForBestModel, b.Value)
+	}
+	return nil
+}
+
+// series are the values of a metric over the run.
+func series(records []track.Record, name string) []float64 {
+	var out []float64
+	for _, r := range records {
+		if v, ok := r.Values[name]; ok && !math.IsNaN(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// shorten averages neighbours until at most n values are left.
+func shorten(v []float64, n int) []float64 {
+	if len(v) <= n {
+		return v
+	}
+	out := make([]float64, n)
+	for i := range out {
+		from, to := i*len(v)/n, (i+1)*len(v)/n
+		for _, x := range v[from:to] {
+			out[i] += x / float64(to-from)
+		}
+	}
+	return out
+}
+
+// CheckpointIn is the whole checkpoint of a run's folder that name says: newest, step-N, or a path.
+func CheckpointIn(run, name string) (string, error) {
+	switch name {
+	case "newest":
+		path, broken, err := newestWhole(filepath.Join(run, "checkpoints"))
+		if err == nil && path == "" {
+			err = fmt.Errorf("there is no whole checkpoint in %s %v", run, broken)
+		}
+		return path, err
+	default:
+		path := filepath.Join(run, "checkpoints", name)
+		return path, checkFolder(path)
+	}
+}
