@@ -85,8 +85,8 @@ func (fs *faulty) bounds(f field, v reflect.Value) {
 	}
 }
 
-// grpo adds the faults that package grpo finds; each begins with its key and a colon. Copies are checked where their keys are. Whether the batch sizes fit
-// together is Batching's to say: sft has no groups.
+// grpo adds the faults that package grpo finds; each begins with its key and a colon. Copies are checked where their keys
+// are. Whether the batch sizes fit together is Batching's to say: sft has no groups.
 func (fs *faulty) grpo(c *Config) {
 	err := c.GRPO.Validate()
 	if err == nil {

@@ -41,7 +41,7 @@ func (r *openedRun) prompts(files []string, limit int) ([]grpo.Prompt, error) {
 			return nil, fmt.Errorf("prompt %s: %w", prompts[i].ID, err)
 		}
 	}
-	return fitPrompts(r.Config, prompts, r.Model.Config().MaxPositions, r.Console.W)
+	return fitPrompts(r.Config, prompts, r.shape.MaxPositions, r.Console.W)
 }
 
 // encodePrompt sets what the policy sees of a prompt.
@@ -107,7 +107,7 @@ func (r *openedRun) examples(files []string, limit int) ([]trainer.Example, erro
 	if limit > 0 {
 		rows = rows[:min(limit, len(rows))]
 	}
-	context, cut := r.Model.Config().MaxPositions, 0
+	context, cut := r.shape.MaxPositions, 0
 	if n := r.Config.Data.MaxLength; n > 0 {
 		context = min(context, n)
 	}

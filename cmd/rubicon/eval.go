@@ -70,14 +70,16 @@ func evaluate(ctx context.Context, c *configs.Config, out string, w io.Writer) (
 	if len(c.Eval.Files) == 0 {
 		return fmt.Errorf("eval.files is empty: name the held-out rows")
 	}
-	c.Model.Trainable = "lora" // nothing is trained: no gradient memory
-	r, err := openRun(ctx, c, nil)
+	r, err := openRun(c, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	prompts, err := r.prompts(c.Eval.Files, c.Eval.MaxRows)
 	if err != nil {
+		return err
+	}
+	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.DType}); err != nil {
 		return err
 	}
 	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer}

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rubicon-rl/rubicon/internal/cpu"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
@@ -39,21 +39,31 @@ func (f *modelFlags) load(ctx context.Context) (*loaded, error) {
 	if l.tok, err = token.Load(dir); err != nil {
 		return nil, err
 	}
-	if l.dev, err = cpu.New(cpu.Options{}); err != nil {
+	if l.dev, err = newDevice(0); err != nil {
 		return nil, err
 	}
-	if l.model, err = policy.Load(ctx, l.dev, dir, policy.LoadOptions{DType: f.dtype}); err != nil {
-		l.dev.Close()
-		return nil, fmt.Errorf("load model %s: %w", f.model, err)
-	}
-	if f.adapter != "" {
-		l.adapter = adapterName
-		if err := l.model.LoadAdapter(adapterName, f.adapter); err != nil {
-			l.close()
-			return nil, err
-		}
+	if l.model, l.adapter, err = loadFrozen(ctx, l.dev, *f); err != nil {
+		return nil, errors.Join(err, l.dev.Close())
 	}
 	return l, nil
+}
+
+// loadFrozen loads a model that is not trained, with its adapter if it has one.
+func loadFrozen(ctx context.Context, dev device.Device, f modelFlags) (m *policy.Model, adapter string, err error) {
+	dir, err := modelDir(f.model)
+	if err != nil {
+		return nil, "", err
+	}
+	if m, err = policy.Load(ctx, dev, dir, policy.LoadOptions{DType: f.dtype}); err != nil {
+		return nil, "", fmt.Errorf("load model %s: %w", f.model, err)
+	}
+	if f.adapter == "" {
+		return m, "", nil
+	}
+	if err := m.LoadAdapter(adapterName, f.adapter); err != nil {
+		return nil, "", errors.Join(err, m.Close())
+	}
+	return m, adapterName, nil
 }
 
 func (l *loaded) close() {

@@ -32,7 +32,7 @@ func sftCommand() *cobra.Command {
 
 // sft wires a supervised run and makes it.
 func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
-	r, err := openRun(ctx, c, stop)
+	r, err := openRun(c, stop)
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,9 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 		if heldOut, err = r.examples(c.Eval.Files, c.Eval.MaxRows); err != nil {
 			return fmt.Errorf("held-out data: %w", err)
 		}
+	}
+	if err := r.loadModel(ctx, sftMemory(c, examples)); err != nil {
+		return err
 	}
 	s, err := trainer.NewSFT(r.Parts, examples, heldOut)
 	if err != nil {

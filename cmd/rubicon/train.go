@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/trainer"
 )
@@ -54,26 +55,22 @@ func trainCommand() *cobra.Command {
 	return cmd
 }
 
-// train wires a GRPO run: device, model, tokenizer, data, reward, trainer; and makes it.
+// train wires a GRPO run: data, reward, model, trainer; and makes it.
 func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
-	r, err := openRun(ctx, c, stop)
+	r, err := openRun(c, stop)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	task := trainer.Task{}
-	if task.Prompts, err = r.prompts(c.Data.TrainFiles, 0); err != nil {
-		return fmt.Errorf("training data: %w", err)
-	}
-	if len(c.Eval.Files) > 0 {
-		if task.HeldOut, err = r.prompts(c.Eval.Files, c.Eval.MaxRows); err != nil {
-			return fmt.Errorf("held-out data: %w", err)
-		}
-	}
-	if task.Provider, task.Name, err = openProvider(c.Reward); err != nil {
+	task, err := r.task()
+	if err != nil {
 		return err
 	}
-	if err := checkRows(task.Provider, task.Prompts, task.HeldOut); err != nil {
+	batching, err := c.Batching(1)
+	if err != nil {
+		return err
+	}
+	if err := r.loadModel(ctx, grpoMemory(c, batching, task.Prompts, task.HeldOut)); err != nil {
 		return err
 	}
 	if task.Reference, err = openReference(ctx, c, r.Device, r.Model); err != nil {
@@ -93,34 +90,65 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 	return t.Summary(r.Console.W)
 }
 
-// openedRun is what every kind of training has open.
-type openedRun struct {
-	trainer.Parts
+// task reads the data and opens the reward of a GRPO run.
+func (r *openedRun) task() (task trainer.Task, err error) {
+	c := r.Config
+	if task.Prompts, err = r.prompts(c.Data.TrainFiles, 0); err != nil {
+		return task, fmt.Errorf("training data: %w", err)
+	}
+	if len(c.Eval.Files) > 0 {
+		if task.HeldOut, err = r.prompts(c.Eval.Files, c.Eval.MaxRows); err != nil {
+			return task, fmt.Errorf("held-out data: %w", err)
+		}
+	}
+	if task.Provider, task.Name, err = openProvider(c.Reward); err != nil {
+		return task, err
+	}
+	return task, checkRows(task.Provider, task.Prompts, task.HeldOut)
 }
 
-func openRun(ctx context.Context, c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
-	r := &openedRun{trainer.Parts{Config: c, Console: newConsole(c), Stop: stop}}
+// openedRun is what every kind of training has open. The model comes last: everything else is checked before its weights
+// are read.
+type openedRun struct {
+	trainer.Parts
+	shape policy.Config // of the model
+}
+
+func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
+	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop}}
 	r.Now = r.Console.Now
 	dir, err := modelDir(c.Model.Path)
 	if err != nil {
 		return nil, err
 	}
+	if r.shape, err = policy.ReadConfig(dir); err != nil {
+		return nil, fmt.Errorf("model %s: %w", c.Model.Path, err)
+	}
 	if r.Tokenizer, err = token.Load(dir); err != nil {
-		return nil, fmt.Errorf("load tokenizer of %s: %w", c.Model.Path, err)
+		return nil, fmt.Errorf("tokenizer of %s: %w", c.Model.Path, err)
 	}
-	if r.Device, err = openDevice(c, r.Console.W); err != nil {
-		return nil, err
+	if n := r.Tokenizer.VocabSize(); n > r.shape.Vocab {
+		return nil, fmt.Errorf("the tokenizer of %s has %d tokens, the model only %d: it belongs to another model", c.Model.Path, n, r.shape.Vocab)
 	}
-	if r.Model, r.Adapter, err = openModel(ctx, c, r.Device); err != nil {
-		return nil, errors.Join(err, r.Device.Close())
-	}
-	if n, v := r.Tokenizer.VocabSize(), r.Model.Config().Vocab; n > v {
-		return nil, errors.Join(fmt.Errorf("the tokenizer of %s has %d tokens, the model only %d: it belongs to another model", c.Model.Path, n, v), r.close())
-	}
-	return r, nil
+	r.Device, err = openDevice(c, r.Console.W)
+	return r, err
 }
 
-func (r *openedRun) close() error { return errors.Join(r.Model.Close(), r.Device.Close()) }
+// loadModel reads the weights, if the run fits.
+func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (err error) {
+	if err := planMemory(r.shape, memory, r.Device, r.Console.W); err != nil {
+		return err
+	}
+	r.Model, r.Adapter, err = openModel(ctx, r.Config, r.Device)
+	return err
+}
+
+func (r *openedRun) close() (err error) {
+	if r.Model != nil {
+		err = r.Model.Close()
+	}
+	return errors.Join(err, r.Device.Close())
+}
 
 // announce prints what the run is going to do.
 func (r *openedRun) announce(plan string) error {
@@ -128,26 +156,8 @@ func (r *openedRun) announce(plan string) error {
 	if err != nil {
 		return err
 	}
-	total := 0
-	for _, p := range r.Model.Config().Parameters() {
-		n := 1
-		for _, d := range p.Shape {
-			n *= d
-		}
-		total += n
-	}
+	total := parameters(r.shape)
 	fmt.Fprintf(r.Console.W, "model      %s, %s parameters, %s trainable (%.2f%%)\n%s", r.Config.Model.Path, count(total), count(params.Len),
 		100*float64(params.Len)/float64(total), plan)
 	return nil
-}
-
-// count prints a number of parameters.
-func count(n int) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.2fB", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.2fM", float64(n)/1e6)
-	}
-	return fmt.Sprint(n)
 }

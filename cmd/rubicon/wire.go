@@ -29,12 +29,17 @@ const (
 
 // openDevice opens the device that the configuration names and says on w what it is.
 func openDevice(c *configs.Config, w io.Writer) (device.Device, error) {
-	d, err := cpu.New(cpu.Options{Threads: c.Threads, Tier: os.Getenv("RUBICON_CPU_TIER")})
+	d, err := newDevice(c.Threads)
 	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(w, "device     %s\n", d.Info().Name)
 	return d, nil
+}
+
+// newDevice opens the CPU. RUBICON_CPU_TIER chooses its kernels (avx512, avx2, portable), for tests.
+func newDevice(threads int) (device.Device, error) {
+	return cpu.New(cpu.Options{Threads: threads, Tier: os.Getenv("RUBICON_CPU_TIER")})
 }
 
 // openModel loads the policy as the configuration says, with the adapter that is trained ("" if all weights are).
@@ -80,11 +85,7 @@ func openReference(ctx context.Context, c *configs.Config, dev device.Device, m 
 	case !c.GRPO.NeedsReference():
 		return trainer.Reference{}, nil
 	case c.Model.Trainable == "full": // a second, frozen model
-		dir, err := modelDir(c.Model.Path)
-		if err != nil {
-			return trainer.Reference{}, err
-		}
-		ref, err := policy.Load(ctx, dev, dir, policy.LoadOptions{DType: c.Model.DType})
+		ref, _, err := loadFrozen(ctx, dev, modelFlags{model: c.Model.Path, dtype: c.Model.DType})
 		return trainer.Reference{Model: ref}, err
 	case c.GRPO.Reference == "initial" && c.Model.Adapter != "":
 		return trainer.Reference{Model: m, Adapter: initialName}, m.CopyAdapter(initialName, adapterName)

@@ -103,6 +103,8 @@ func appendSplitters(list []splitter, raw json.RawMessage) (out []splitter, byte
 		return nil, false, err
 	}
 	switch p.Type {
+	case "":
+		return list, false, nil
 	case "Sequence":
 		for _, one := range p.PreTokenizers {
 			if bytes {
