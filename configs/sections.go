@@ -129,9 +129,8 @@ type Checkpoint struct {
 	SaveSteps          Period `yaml:"save_steps" min:"0" doc:"Steps between two checkpoints. Below 1: a share of all steps. 0: only the last one."`
 	SaveTotalLimit     int    `yaml:"save_total_limit" min:"0" doc:"Checkpoints kept, the newest; the best one is kept beside them. 0: all."`
 	SaveOnlyModel      bool   `yaml:"save_only_model" doc:"Leave out everything that only a resumed run needs. Such a checkpoint cannot be resumed."`
-	MetricForBestModel string `yaml:"metric_for_best_model" doc:"Metric of the held-out evaluation by which the best checkpoint is known and kept, such as eval_reward. Empty: none is kept."`
+	MetricForBestModel string `yaml:"metric_for_best_model" doc:"Metric of the held-out evaluation, such as eval_reward: each time it is the best so far, a checkpoint is saved, and the best one is kept. Empty: off."`
 	GreaterIsBetter    *bool  `yaml:"greater_is_better" doc:"Whether that metric should rise. null: yes, unless its name ends in loss."`
-	LoadBestModelAtEnd bool   `yaml:"load_best_model_at_end" doc:"End with the best checkpoint's weights instead of the last ones."`
 	Resume             string `yaml:"resume" doc:"Go on from a checkpoint: newest, its path, or auto (newest, or start if there is none). Empty: start; a folder with a run in it is an error."`
 }
 
@@ -150,7 +149,7 @@ type Eval struct {
 type Track struct {
 	LoggingSteps          Period `yaml:"logging_steps" min:"0" doc:"Steps that one line of metrics is the mean of. Below 1: a share of all steps. 0: none."`
 	LoggingFirstStep      bool   `yaml:"logging_first_step" doc:"Log the first step by itself too."`
-	LogCompletions        bool   `yaml:"log_completions" doc:"Show a table of prompts, completions and rewards with every line of metrics, and write all of them to completions/."`
+	LogCompletions        bool   `yaml:"log_completions" doc:"Show a table of prompts, completions and rewards with every line of metrics. All of them are in completions/ in any case."`
 	NumCompletionsToPrint int    `yaml:"num_completions_to_print" min:"0" doc:"Rows of that table. 0: all."`
 	LogUniquePrompts      bool   `yaml:"log_unique_prompts" doc:"Only one row for each prompt in that table."`
 	Progress              string `yaml:"progress" enum:"auto|bar|plain|off" doc:"Progress on the terminal. auto: a bar on a terminal, plain lines otherwise."`

@@ -163,7 +163,7 @@ func lengthNames() []alias {
 		{name: "save_only_model", def: "false", path: "checkpoint.save_only_model"},
 		{name: "save_on_each_node", def: "false", ignore: noMeaning},
 		{name: "enable_jit_checkpoint", def: "false", ignore: "an interrupted run finishes its step and saves in any case"},
-		{name: "load_best_model_at_end", def: "false", path: "checkpoint.load_best_model_at_end"},
+		{name: "load_best_model_at_end", def: "false", ignore: "the best checkpoint is kept by checkpoint.metric_for_best_model and named at the end of the run"},
 		{name: "metric_for_best_model", def: "null", path: "checkpoint.metric_for_best_model"},
 		{name: "greater_is_better", def: "null", path: "checkpoint.greater_is_better"},
 		{name: "resume_from_checkpoint", def: "null", path: "checkpoint.resume", convert: otherwise(choose("true=newest", "false="))},

@@ -165,13 +165,8 @@ func (fs *faulty) reward(r Reward, path string, depth int) {
 func (fs *faulty) checkpoint(c *Config) {
 	k, e := c.Checkpoint, c.Eval
 	best := k.MetricForBestModel != ""
-	fs.check(!k.LoadBestModelAtEnd || best, "checkpoint.load_best_model_at_end", "needs checkpoint.metric_for_best_model: set it, for instance to eval_reward")
 	fs.check(!best || len(e.Files) > 0, "checkpoint.metric_for_best_model", "needs a held-out evaluation: set eval.files")
 	fs.check(!best || e.EvalSteps > 0, "checkpoint.metric_for_best_model", "needs evaluations during the run: set eval.eval_steps")
-	if best && k.SaveSteps >= 1 && e.EvalSteps >= 1 {
-		fs.check(math.Mod(float64(k.SaveSteps), float64(e.EvalSteps)) == 0, "checkpoint.save_steps",
-			"is %v, so that some checkpoints are not evaluated: set it to a multiple of eval.eval_steps %v", float64(k.SaveSteps), float64(e.EvalSteps))
-	}
 	fs.check(e.EvalSteps == 0 || len(e.Files) > 0, "eval.eval_steps", "is set, but there is nothing to evaluate on: set eval.files")
 	fs.check(!e.EvalOnStart || len(e.Files) > 0, "eval.eval_on_start", "is set, but there is nothing to evaluate on: set eval.files")
 }

@@ -161,7 +161,7 @@ func (q *queue) admit() {
 		if s.parent.users == 0 {
 			need += pagesFor(len(s.parent.tokens))
 		}
-		if len(q.running) > 0 && q.cache.free < need+len(q.running) {
+		if q.cache.free < need+len(q.running) {
 			return
 		}
 		if s.parent.users == 0 && len(s.parent.tokens) > 0 {

@@ -286,6 +286,62 @@ func TestStopStrings(t *testing.T) {
 	checkTokens(t, "not stopped", got[0][0].Tokens, free[0][0].Tokens)
 }
 
+// Tokens that decode to nothing may stand inside a stop string, and what stood before it does not matter.
+func TestStopsSeesThroughEmptyTokens(t *testing.T) {
+	p := SamplingParams{Stop: []string{"xyz", "ab"}, Decode: func(ids []int32) string {
+		var b strings.Builder
+		for _, id := range ids {
+			b.WriteString([]string{"", "a", "b", "c"}[id])
+		}
+		return b.String()
+	}}
+	for _, c := range []struct {
+		ids  []int32
+		want bool
+	}{
+		{[]int32{3, 1, 0, 0, 0, 0, 2}, true}, {[]int32{3, 1, 0, 3, 2}, false}, {[]int32{2, 1}, false}, {[]int32{1, 2}, true}, {nil, false},
+	} {
+		if got := p.stops(c.ids); got != c.want {
+			t.Errorf("stops(%v) is %v", c.ids, got)
+		}
+	}
+}
+
+// A token is the first in ascending order at which the cumulative probability exceeds the uniform number of the stream:
+// Philox with the key of (Stream, sample) and the counter of the token's index.
+func TestDrawsByInverseCDF(t *testing.T) {
+	m := loadTiny(t, openReference(t), "qwen2", LoadOptions{})
+	r := Request{Prompt: []int32{4, 5, 6}, N: 2, Stream: []uint64{3, 1, 4}}
+	for k, s := range generate(t, m, []Request{r}, GenerateOptions{SamplingParams: plain(12)})[0] {
+		logits := m.testLogits(t, roots([][]int32{append(slices.Clone(r.Prompt), s.Tokens...)}), "")
+		key := device.NewKey(3, 1, 4, uint64(k))
+		for i, id := range s.Tokens {
+			u := float64(device.Uniform(device.Philox(key, [4]uint32{uint32(i)})[0]))
+			p := softmax(logits[(len(r.Prompt)-1+i)*m.cfg.Vocab:][:m.cfg.Vocab], 1)
+			below := 0.0
+			for _, x := range p[:id] {
+				below += x
+			}
+			if u < below-1e-6 || u > below+p[id]+1e-6 {
+				t.Errorf("sample %d, token %d: %d covers %v to %v, the uniform number is %v", k, i, id, below, below+p[id], u)
+			}
+		}
+	}
+}
+
+// softmax is the distribution of logits at a temperature, in float64.
+func softmax(z []float32, temp float64) []float64 {
+	p, sum := make([]float64, len(z)), 0.0
+	for v, x := range z {
+		p[v] = math.Exp(float64(x) / temp)
+		sum += p[v]
+	}
+	for v := range p {
+		p[v] /= sum
+	}
+	return p
+}
+
 // A sample ends where the context does, and a prompt that leaves no room is refused.
 func TestContextLimit(t *testing.T) {
 	m := loadTiny(t, openCPU(t), "qwen2", LoadOptions{})

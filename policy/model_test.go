@@ -349,3 +349,68 @@ func TestHiddenAndPooled(t *testing.T) {
 		}
 	})
 }
+
+// KL is that of the reference against the policy, over the whole vocabulary at the temperature.
+func TestKL(t *testing.T) {
+	onDevices(t, func(t *testing.T, dev device.Device) {
+		m := mixedModel(t, dev, 0)
+		addScrambled(t, m, "reference", 0)
+		f := roots([][]int32{sequenceOf(6, 1)})
+		const temp = 0.8
+		for _, ref := range []string{"", "reference", "policy"} {
+			got := forward(t, m, f, ForwardOptions{Adapter: "policy", Temperature: temp, HasKL: true, KL: ref}).KL
+			policy, other := m.testLogits(t, f, "policy"), m.testLogits(t, f, ref)
+			var want []float32
+			for i := range got {
+				row := func(z []float32) []float64 { return softmax(z[i*m.cfg.Vocab:(i+1)*m.cfg.Vocab], temp) }
+				kl, p := 0.0, row(policy)
+				for v, q := range row(other) {
+					kl += q * math.Log(q/p[v])
+				}
+				want = append(want, float32(kl))
+			}
+			golden.Close(t, "KL to "+ref, got, want, 1e-5)
+		}
+	})
+}
+
+// The rotation tables grow with the paths.
+func TestLongPaths(t *testing.T) {
+	c := mustConfig(t, "llama3")
+	c.MaxPositions = 4096
+	dev := openCPU(t)
+	open := func() *Model {
+		m, err := New(t.Context(), dev, c, 1, LoadOptions{})
+		must(t, err)
+		t.Cleanup(func() { must(t, m.Close()) })
+		return m
+	}
+	grown, fresh := open(), open()
+	long, o := roots([][]int32{sequenceOf(700, 1)}), ForwardOptions{Temperature: 1}
+	forward(t, grown, roots([][]int32{sequenceOf(10, 1)}), o)
+	checkBits(t, "logp", forward(t, grown, long, o).LogP, forward(t, fresh, long, o).LogP)
+}
+
+// Each module of each layer has its own masks, by (seed, step, layer, module).
+func TestDropoutKeys(t *testing.T) {
+	m := mixedModel(t, openCPU(t), 0.5)
+	set, err := m.adapter("policy")
+	must(t, err)
+	n := m.net(netOptions{set: set, drop: &dropping{seed: 8, step: 9, rows: &rows{}}})
+	seen := map[device.PhiloxKey]bool{}
+	for l := range n.layers {
+		module := uint64(0)
+		for _, lin := range n.layers[l] {
+			for _, part := range lin.LoRA {
+				if want := device.NewKey(8, 9, uint64(l), module); part.Drop.Key != want || part.Drop.P != 0.5 {
+					t.Errorf("layer %d, module %d: %+v, want key %v", l, module, part.Drop, want)
+				}
+				seen[part.Drop.Key] = true
+				module++
+			}
+		}
+	}
+	if len(seen) != 7*m.cfg.Layers {
+		t.Errorf("%d keys, want %d", len(seen), 7*m.cfg.Layers)
+	}
+}

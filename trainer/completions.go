@@ -71,6 +71,13 @@ func promptText(p *grpo.Prompt) string {
 	return p.Messages[len(p.Messages)-1].Content
 }
 
+// show prints the last generation, if track.log_completions is on.
+func (t *Trainer) show(w io.Writer) {
+	if o := t.Config.Track; o.LogCompletions {
+		t.shown.print(w, o.NumCompletionsToPrint, o.LogUniquePrompts)
+	}
+}
+
 // print shows up to limit rows of t (0: all), only the first completion of each prompt if unique.
 func (t table) print(w io.Writer, limit int, unique bool) {
 	shown := 0

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 )
 
@@ -10,6 +11,7 @@ import (
 type stepper interface {
 	Step(ctx context.Context) error                                     // one optimiser step
 	Evaluate(ctx context.Context, step int) (map[string]float64, error) // nil: there is nothing to evaluate on
+	show(w io.Writer)                                                   // what a person may want to see with a line of metrics
 	save(dir string) error                                              // what a checkpoint holds beside core's part
 	load(dir string) error
 }
@@ -58,6 +60,7 @@ func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 		if err := c.log(); err != nil {
 			return err
 		}
+		s.show(c.Console.W)
 	}
 	improved := false
 	if c.due(c.Config.Eval.EvalSteps.Every(c.total)) && !stopped || last && c.Config.Eval.EvalOnEnd {

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/rubicon-rl/rubicon/configs"
@@ -237,6 +238,8 @@ func (s *SFT) Evaluate(ctx context.Context, _ int) (map[string]float64, error) {
 	}
 	return map[string]float64{"eval_loss": sum / float64(max(1, learned))}, nil
 }
+
+func (s *SFT) show(io.Writer) {}
 
 // An SFT run adds nothing to a checkpoint: its order follows from the seed and the step.
 func (s *SFT) save(string) error { return nil }

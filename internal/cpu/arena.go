@@ -23,6 +23,7 @@ func aligned[T float32 | int32 | uint32](n int) []T {
 // operation needs and then allocates no more.
 type arena struct {
 	block []float32
+	free  func()
 	used  int
 	extra int // taken beyond block since the last reset
 }
@@ -48,17 +49,33 @@ func (a *arena) takeInts(n int) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(&f[0])), n)
 }
 
+// reset gives everything back.
+func (a *arena) reset() {
+	if a.extra > 0 {
+		a.grow(len(a.block) + a.extra)
+	}
+	a.used = 0
+}
+
+// grow replaces the block. If the system has no memory, the old one stays, and take goes on without it.
+func (a *arena) grow(n int) {
+	a.extra = 0
+	if block, free, err := reserve[float32](n + n/8); err == nil {
+		a.release()
+		a.block, a.free = block, free
+	}
+}
+
+// release frees the block.
+func (a *arena) release() {
+	if a.free != nil {
+		a.free()
+	}
+	a.block, a.free = nil, nil
+}
+
 // worker is what one worker has for itself.
 type worker struct {
 	arena
 	runs []device.Span // of a block of keys
-}
-
-// reset gives everything back.
-func (a *arena) reset() {
-	if a.extra > 0 {
-		a.block = aligned[float32](len(a.block) + a.extra)
-		a.extra = 0
-	}
-	a.used = 0
 }

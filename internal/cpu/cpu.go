@@ -33,6 +33,7 @@ type cpu struct {
 	k         *kernels
 	pool      *pool
 	err       error
+	limit     int64 // of allocated, 0 if unknown
 	allocated int64
 	release   map[any]func() // what frees each live memory and weight
 	shared    arena          // scratch of the calling goroutine
@@ -73,7 +74,10 @@ func New(o Options) (device.Device, error) {
 	if o.Spin == 0 {
 		o.Spin = defaultSpin
 	}
-	d := &cpu{k: k, pool: newPool(threads, o.Spin), workers: make([]worker, threads), release: map[any]func(){}}
+	d := &cpu{
+		k: k, pool: newPool(threads, o.Spin), workers: make([]worker, threads),
+		limit: memoryLimit(), release: map[any]func(){},
+	}
 	for i := range d.workers {
 		d.workers[i].runs = make([]device.Span, 0, keyBlock)
 	}
@@ -99,7 +103,7 @@ func (d *cpu) Info() device.Info {
 	}
 	return device.Info{
 		Name:    fmt.Sprintf("cpu (%s, %d thread%s)", d.k.name, d.pool.n, plural),
-		Threads: d.pool.n, Memory: memoryLimit(), Invariant: true,
+		Threads: d.pool.n, Memory: d.limit, Invariant: true,
 	}
 }
 
@@ -118,7 +122,11 @@ func (d *cpu) Close() error {
 	for _, free := range d.release {
 		free()
 	}
-	*d = cpu{k: d.k, pool: d.pool, err: fmt.Errorf("cpu: %w", errClosed)}
+	d.shared.release()
+	for i := range d.workers {
+		d.workers[i].release()
+	}
+	*d = cpu{k: d.k, pool: d.pool, limit: d.limit, err: fmt.Errorf("cpu: %w", errClosed)}
 	return err
 }
 

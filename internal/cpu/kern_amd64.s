@@ -12475,7 +12475,7 @@ sumSquaresAVX512_end:
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-60
 	MOVQ         dst_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         dst_len+8(FP), DX
 	VBROADCASTSS scale+48(FP), Z13
 	VBROADCASTSS shift+52(FP), Z14
 	VPXORD       Z0, Z0, Z0
@@ -12949,7 +12949,7 @@ expGradAVX512_end:
 TEXT ·expAddAVX512(SB), NOSPLIT, $0-60
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         y_len+8(FP), DX
 	VBROADCASTSS scale+48(FP), Z13
 	VBROADCASTSS shift+52(FP), Z14
 	VBROADCASTSS a+56(FP), Z12
@@ -13116,7 +13116,7 @@ divergenceAVX512_end:
 TEXT ·axpyAVX512(SB), NOSPLIT, $0-52
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         y_len+8(FP), DX
 	VBROADCASTSS a+48(FP), Z0
 
 axpyAVX512_loop:
@@ -13151,7 +13151,7 @@ axpyAVX512_end:
 TEXT ·scaleToAVX512(SB), NOSPLIT, $0-52
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         y_len+8(FP), DX
 	VBROADCASTSS a+48(FP), Z0
 
 scaleToAVX512_loop:
@@ -13185,7 +13185,7 @@ TEXT ·mulToAVX512(SB), NOSPLIT, $0-76
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
 	MOVQ         w_base+48(FP), DX
-	MOVQ         x_len+32(FP), BX
+	MOVQ         y_len+8(FP), BX
 	VBROADCASTSS a+72(FP), Z0
 
 mulToAVX512_loop:
@@ -13224,7 +13224,7 @@ TEXT ·mulAddAVX512(SB), NOSPLIT, $0-76
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
 	MOVQ         w_base+48(FP), DX
-	MOVQ         x_len+32(FP), BX
+	MOVQ         y_len+8(FP), BX
 	VBROADCASTSS a+72(FP), Z0
 
 mulAddAVX512_loop:
@@ -13266,7 +13266,7 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-104
 	MOVQ         dy_base+24(FP), CX
 	MOVQ         w_base+48(FP), DX
 	MOVQ         x_base+72(FP), BX
-	MOVQ         x_len+80(FP), SI
+	MOVQ         dx_len+8(FP), SI
 	VBROADCASTSS a+96(FP), Z0
 	VBROADCASTSS b+100(FP), Z1
 
@@ -13313,7 +13313,7 @@ TEXT ·scoreGradAVX512(SB), NOSPLIT, $0-76
 	MOVQ         ds_base+0(FP), AX
 	MOVQ         p_base+24(FP), CX
 	MOVQ         dp_base+48(FP), DX
-	MOVQ         p_len+32(FP), BX
+	MOVQ         ds_len+8(FP), BX
 	VBROADCASTSS d+72(FP), Z0
 
 scoreGradAVX512_loop:
@@ -13355,7 +13355,7 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-144
 	MOVQ x2_base+72(FP), BX
 	MOVQ cos_base+96(FP), SI
 	MOVQ sin_base+120(FP), DI
-	MOVQ x1_len+56(FP), R8
+	MOVQ y1_len+8(FP), R8
 
 rotateAVX512_loop:
 	CMPQ        R8, $0x10
@@ -13409,7 +13409,7 @@ TEXT ·rotateGradAVX512(SB), NOSPLIT, $0-144
 	MOVQ dy2_base+72(FP), BX
 	MOVQ cos_base+96(FP), SI
 	MOVQ sin_base+120(FP), DI
-	MOVQ dy1_len+56(FP), R8
+	MOVQ dx1_len+8(FP), R8
 
 rotateGradAVX512_loop:
 	CMPQ         R8, $0x10
@@ -13548,7 +13548,7 @@ TEXT ·swigluGradAVX512(SB), NOSPLIT, $0-120
 	MOVQ dy_base+48(FP), DX
 	MOVQ g_base+72(FP), BX
 	MOVQ u_base+96(FP), SI
-	MOVQ dy_len+56(FP), DI
+	MOVQ dg_len+8(FP), DI
 
 swigluGradAVX512_loop:
 	CMPQ         DI, $0x10
@@ -13946,7 +13946,7 @@ sumSquaresAVX2_end:
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-60
 	MOVQ         dst_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         dst_len+8(FP), DX
 	VBROADCASTSS scale+48(FP), Y13
 	VBROADCASTSS shift+52(FP), Y14
 	VXORPS       Y0, Y0, Y0
@@ -14273,7 +14273,7 @@ expGradAVX2_end:
 TEXT ·expAddAVX2(SB), NOSPLIT, $0-60
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         y_len+8(FP), DX
 	VBROADCASTSS scale+48(FP), Y13
 	VBROADCASTSS shift+52(FP), Y14
 	VBROADCASTSS a+56(FP), Y12
@@ -14476,7 +14476,7 @@ divergenceAVX2_end:
 TEXT ·axpyAVX2(SB), NOSPLIT, $0-52
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         y_len+8(FP), DX
 	VBROADCASTSS a+48(FP), Y0
 
 axpyAVX2_loop:
@@ -14512,7 +14512,7 @@ axpyAVX2_end:
 TEXT ·scaleToAVX2(SB), NOSPLIT, $0-52
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
-	MOVQ         x_len+32(FP), DX
+	MOVQ         y_len+8(FP), DX
 	VBROADCASTSS a+48(FP), Y0
 
 scaleToAVX2_loop:
@@ -14547,7 +14547,7 @@ TEXT ·mulToAVX2(SB), NOSPLIT, $0-76
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
 	MOVQ         w_base+48(FP), DX
-	MOVQ         x_len+32(FP), BX
+	MOVQ         y_len+8(FP), BX
 	VBROADCASTSS a+72(FP), Y0
 
 mulToAVX2_loop:
@@ -14587,7 +14587,7 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-76
 	MOVQ         y_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
 	MOVQ         w_base+48(FP), DX
-	MOVQ         x_len+32(FP), BX
+	MOVQ         y_len+8(FP), BX
 	VBROADCASTSS a+72(FP), Y0
 
 mulAddAVX2_loop:
@@ -14630,7 +14630,7 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-104
 	MOVQ         dy_base+24(FP), CX
 	MOVQ         w_base+48(FP), DX
 	MOVQ         x_base+72(FP), BX
-	MOVQ         x_len+80(FP), SI
+	MOVQ         dx_len+8(FP), SI
 	VBROADCASTSS a+96(FP), Y0
 	VBROADCASTSS b+100(FP), Y1
 
@@ -14678,7 +14678,7 @@ TEXT ·scoreGradAVX2(SB), NOSPLIT, $0-76
 	MOVQ         ds_base+0(FP), AX
 	MOVQ         p_base+24(FP), CX
 	MOVQ         dp_base+48(FP), DX
-	MOVQ         p_len+32(FP), BX
+	MOVQ         ds_len+8(FP), BX
 	VBROADCASTSS d+72(FP), Y0
 
 scoreGradAVX2_loop:
@@ -14721,7 +14721,7 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-144
 	MOVQ x2_base+72(FP), BX
 	MOVQ cos_base+96(FP), SI
 	MOVQ sin_base+120(FP), DI
-	MOVQ x1_len+56(FP), R8
+	MOVQ y1_len+8(FP), R8
 
 rotateAVX2_loop:
 	CMPQ        R8, $0x08
@@ -14776,7 +14776,7 @@ TEXT ·rotateGradAVX2(SB), NOSPLIT, $0-144
 	MOVQ dy2_base+72(FP), BX
 	MOVQ cos_base+96(FP), SI
 	MOVQ sin_base+120(FP), DI
-	MOVQ dy1_len+56(FP), R8
+	MOVQ dx1_len+8(FP), R8
 
 rotateGradAVX2_loop:
 	CMPQ         R8, $0x08
@@ -14935,7 +14935,7 @@ TEXT ·swigluGradAVX2(SB), NOSPLIT, $0-120
 	MOVQ dy_base+48(FP), DX
 	MOVQ g_base+72(FP), BX
 	MOVQ u_base+96(FP), SI
-	MOVQ dy_len+56(FP), DI
+	MOVQ dg_len+8(FP), DI
 
 swigluGradAVX2_loop:
 	CMPQ         DI, $0x08

@@ -60,12 +60,15 @@ func (t *packTask) do(_, i, j int) {
 func (t *packTask) panel(i, p, kc int) {
 	rows := min(t.dst.mr, t.dst.m-i)
 	dst := t.dst.at(p, i, kc)
-	if t.transposed {
+	at := p*t.dst.m + i*even(kc)
+	switch {
+	case t.transposed:
 		t.k.copyRows(dst, rows, t.src.at(p, i), t.src.stride, kc, rows)
-	} else {
+	case rows == 1:
+		copy(t.dst.a[at:at+kc], t.src.row(i)[p:])
+	default:
 		t.k.transpose(dst, rows, t.src.at(i, p), t.src.stride, rows, kc)
 	}
-	at := p*t.dst.m + i*even(kc)
 	whole := t.dst.a[at : at+rows*kc]
 	if t.scale != 1 {
 		t.k.scaleTo(whole, whole, t.scale)

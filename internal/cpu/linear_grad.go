@@ -12,12 +12,13 @@ func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 		return
 	}
 	d.shared.reset()
+	ldy := d.packed(dym, false, 1)
 	if len(t.parts) > 0 {
-		d.rankGrads(t, dym)
+		d.rankGrads(t, dym, ldy)
 		d.loraGrads(t, dym, xm)
 	}
 	if !dxm.absent() {
-		d.inputGrad(t, dxm, dym)
+		d.inputGrad(t, dxm, ldy)
 	}
 	if !dW.absent() {
 		d.main.begin(d, d.packed(dym, true, 1), right{form: byRows, m: xm}, dW)
@@ -32,22 +33,26 @@ func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 	t.release()
 }
 
-// rankGrads computes g = dy·B of every part, side by side in one matrix.
-func (d *cpu) rankGrads(t *linear, dy mat) {
+// rankGrads computes g = dy·B of every part, side by side in one matrix. ldy is dy packed.
+func (d *cpu) rankGrads(t *linear, dy mat, ldy left) {
 	g, col := d.matrix(dy.rows, t.ranks(0, len(t.parts))), 0
 	for i := range t.parts {
 		p := &t.parts[i]
 		p.g = g.columns(col, col+p.b.cols)
-		d.aux.begin(d, d.packed(dy.columns(p.col, p.col+p.b.rows), false, 1), right{form: byRows, m: p.b}, p.g)
+		lp := ldy
+		if p.b.rows < dy.cols {
+			lp = d.packed(dy.columns(p.col, p.col+p.b.rows), false, 1)
+		}
+		d.aux.begin(d, lp, right{form: byRows, m: p.b}, p.g)
 		d.aux.run()
 		col += p.b.cols
 	}
 }
 
-// inputGrad adds dy·W + Σ drop(scale·g·A) to dx.
-func (d *cpu) inputGrad(t *linear, dx, dy mat) {
+// inputGrad adds dy·W + Σ drop(scale·g·A) to dx. ldy is dy packed.
+func (d *cpu) inputGrad(t *linear, dx mat, ldy left) {
 	p := &d.main
-	p.begin(d, d.packed(dy, false, 1), inputOf(t.w), dx)
+	p.begin(d, ldy, inputOf(t.w), dx)
 	p.acc = true
 	for i := range t.parts {
 		if q := &t.parts[i]; q.drop == nil {

@@ -41,6 +41,9 @@ func (d *cpu) Alloc(k device.Kind, n int) (device.Mem, error) {
 	if err := device.CheckAlloc(k, n); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
+	if err := d.room(4 * int64(n)); err != nil {
+		return nil, err
+	}
 	m := &memory{owner: d, kind: k}
 	var free func()
 	var err error
@@ -54,6 +57,16 @@ func (d *cpu) Alloc(k device.Kind, n int) (device.Mem, error) {
 	}
 	d.hold(m, int64(n)*4, free)
 	return m, nil
+}
+
+// room reports an error if so many bytes more would exceed the machine's memory: the system would grant them, and end
+// the process when they are used.
+func (d *cpu) room(bytes int64) error {
+	if d.limit > 0 && d.allocated+bytes > d.limit {
+		return fmt.Errorf("cpu: %d MiB more would exceed the memory of %d MiB; take a smaller model or batch",
+			bytes>>20, d.limit>>20)
+	}
+	return nil
 }
 
 // hold accounts for what is freed by drop.

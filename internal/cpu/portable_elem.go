@@ -63,8 +63,8 @@ func sumSquaresGo(x []float32) float64 {
 // alone, so that zeros at the end change nothing.
 func expSumGo(dst, x []float32, scale, shift float32) float32 {
 	var s [4]float32
-	for i, v := range x {
-		e := exp32(v*scale - shift)
+	for i := range dst {
+		e := exp32(x[i]*scale - shift)
 		dst[i] = e
 		s[i&3] += e
 	}
@@ -93,8 +93,8 @@ func expGradGo(x []float32, scale, shift, c0, c1 float32) {
 
 // expAdd adds a·exp(scale·x-shift) to y.
 func expAddGo(y, x []float32, scale, shift, a float32) {
-	for i, v := range x {
-		y[i] += a * exp32(v*scale-shift)
+	for i := range y {
+		y[i] += a * exp32(x[i]*scale-shift)
 	}
 }
 
@@ -110,29 +110,29 @@ func divergenceGo(x, r []float32, scale, shift, rshift float32) float32 {
 
 // axpy adds a·x to y.
 func axpyGo(y, x []float32, a float32) {
-	for i, v := range x {
-		y[i] += a * v
+	for i := range y {
+		y[i] += a * x[i]
 	}
 }
 
 // scaleTo sets y to a·x.
 func scaleToGo(y, x []float32, a float32) {
-	for i, v := range x {
-		y[i] = a * v
+	for i := range y {
+		y[i] = a * x[i]
 	}
 }
 
 // mulTo sets y to (a·x)·w.
 func mulToGo(y, x, w []float32, a float32) {
-	for i, v := range x {
-		y[i] = a * v * w[i]
+	for i := range y {
+		y[i] = a * x[i] * w[i]
 	}
 }
 
 // mulAdd adds (a·x)·w to y.
 func mulAddGo(y, x, w []float32, a float32) {
-	for i, v := range x {
-		y[i] += a * v * w[i]
+	for i := range y {
+		y[i] += a * x[i] * w[i]
 	}
 }
 
@@ -145,40 +145,39 @@ func normGradGo(dx, dy, w, x []float32, a, b float32) {
 
 // scoreGrad sets ds to p·(dp-d).
 func scoreGradGo(ds, p, dp []float32, d float32) {
-	for i, v := range p {
-		ds[i] = v * (dp[i] - d)
+	for i := range ds {
+		ds[i] = p[i] * (dp[i] - d)
 	}
 }
 
 // rotate sets (y1, y2) to (x1·cos - x2·sin, x2·cos + x1·sin).
 func rotateGo(y1, y2, x1, x2, cos, sin []float32) {
-	for i, a := range x1 {
-		b, c, s := x2[i], cos[i], sin[i]
+	for i := range y1 {
+		a, b, c, s := x1[i], x2[i], cos[i], sin[i]
 		y1[i], y2[i] = a*c-b*s, b*c+a*s
 	}
 }
 
 // rotateGrad adds (dy1·cos + dy2·sin, dy2·cos - dy1·sin) to (dx1, dx2).
 func rotateGradGo(dx1, dx2, dy1, dy2, cos, sin []float32) {
-	for i, a := range dy1 {
-		b, c, s := dy2[i], cos[i], sin[i]
+	for i := range dx1 {
+		a, b, c, s := dy1[i], dy2[i], cos[i], sin[i]
 		dx1[i] += a*c + b*s
 		dx2[i] += b*c - a*s
 	}
 }
 
-func sigmoid(g float32) float32 { return 1 / (1 + exp32(-g)) }
-
 // swiglu sets y to g·σ(g)·u.
 func swigluGo(y, g, u []float32) {
-	for i, v := range g[:len(y)] {
-		y[i] = v * sigmoid(v) * u[i]
+	for i := range y {
+		y[i] = g[i] / (1 + exp32(-g[i])) * u[i]
 	}
 }
 
 // swigluGrad adds dy·u·σ(g)·(1 + g·(1-σ(g))) to dg and dy·g·σ(g) to du.
 func swigluGradGo(dg, du, dy, g, u []float32) {
-	for i, d := range dy {
+	for i := range dg {
+		d := dy[i]
 		e := exp32(min(-g[i], 88)) // finite
 		s := 1 / (1 + e)
 		dg[i] += d * u[i] * s * (1 + g[i]*(e*s)) // 1-σ = e·σ

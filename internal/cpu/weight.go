@@ -43,13 +43,19 @@ func (d *cpu) NewWeight(t device.DType, n, k int) (device.Weight, error) {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
 	w := &weight{owner: d, dtype: t, n: n, k: k, kp: (k + 15) &^ 15}
-	rows := (n + panel - 1) &^ (panel - 1)
+	rows, size := (n+panel-1)&^(panel-1), 0
+	if size = rows * k; t == device.BFloat16 {
+		size = rows * w.kp / 2
+	}
+	if err := d.room(4 * int64(size)); err != nil {
+		return nil, err
+	}
 	var free func()
 	var err error
 	if t == device.BFloat16 {
-		w.q, free, err = reserve[uint32](rows * w.kp / 2)
+		w.q, free, err = reserve[uint32](size)
 	} else {
-		w.f, free, err = reserve[float32](rows * k)
+		w.f, free, err = reserve[float32](size)
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,164 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The registers of the parameters scale and shift.
+const scale, shift = 13, 14
+
+func (k *kernel) scaleShift() {
+	k.scalar("scale", k.v[scale])
+	k.scalar("shift", k.v[shift])
+}
+
+// argument loads scale·x - shift.
+func (k *kernel) argument(x reg.GPVirtual, d reg.VecPhysical) {
+	k.load(at(x), d)
+	VFMSUB213PS(k.v[shift], k.v[scale], d)
+}
+
+// normal is the least x whose exponential is a normal number.
+const normal = -87.33654
+
+// exp replaces x by its exponential; it uses n, t, and either K2 or v[10]. The reduction by ln 2 in two parts and the
+// polynomial of degree 6 are Cephes' expf. What would be below the normal numbers is 0: it makes no difference to
+// a sum of exponentials, and subnormal results cost ten times as much. NaN stays NaN.
+func (k *kernel) exp(x, n, t reg.VecPhysical) {
+	const notLess = 5 // true for NaN
+	if k.lanes == 16 {
+		VCMPPS(Imm(notLess), f32(normal), x, reg.K2)
+	} else {
+		VCMPPS(Imm(notLess), f32(normal), x, k.v[10])
+	}
+	VMOVUPS(f32(normal), t)
+	VMAXPS(x, t, x) // the second source is what a NaN comparison returns
+	VMOVUPS(f32(89), t)
+	VMINPS(x, t, x)
+	VMULPS(f32(1.44269504088896341), x, n)
+	if k.lanes == 16 {
+		VRNDSCALEPS(Imm(0), n, n)
+	} else {
+		VROUNDPS(Imm(0), n, n)
+	}
+	VFNMADD231PS(f32(0.693359375), n, x)
+	VFNMADD231PS(f32(-2.12194440e-4), n, x)
+	VMOVUPS(f32(1.9875691500e-4), t)
+	for _, c := range []float32{1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1} {
+		VFMADD213PS(f32(c), x, t)
+	}
+	VMULPS(x, t, t)
+	VFMADD213PS(x, x, t) // x + x²·poly
+	VADDPS(f32(1), t, t)
+	k.scaleByPower(x, n, t)
+}
+
+// scaleByPower sets x to t·2^n where exp's comparison holds, elsewhere to 0.
+func (k *kernel) scaleByPower(x, n, t reg.VecPhysical) {
+	if k.lanes == 16 {
+		VSCALEFPS_Z(n, t, reg.K2, x)
+		return
+	}
+	// two factors, each a normal number
+	VCVTPS2DQ(n, n)
+	VPSRAD(Imm(1), n, x)
+	VPSUBD(x, n, n)
+	for _, e := range []reg.VecPhysical{x, n} {
+		VPADDD(vconst(127), e, e)
+		VPSLLD(Imm(23), e, e)
+		VMULPS(e, t, t)
+	}
+	VANDPS(k.v[10], t, x)
+}
+
+func (s isa) expSum() {
+	k, v := s.text("expSum", "(dst, x []float32, scale, shift float32) float32",
+		"writes exp(scale·x-shift) and returns its sum; lane and order of an element depend on its index alone."), s.v
+	dst, x, n := slice("dst"), slice("x"), length("dst")
+	k.scaleShift()
+	k.zero(v[0])
+	k.loop(n, func() {
+		k.argument(x, v[1])
+		k.exp(v[1], v[2], v[3])
+		k.clip(v[1])
+		k.store(v[1], at(dst))
+		VADDPS(v[1], v[0], v[0])
+	}, dst, x)
+	k.sum(0, v[0], v[1])
+	ret()
+}
+
+func (s isa) expSums() {
+	k, v := s.text("expSums", "(x []float32, scale, shift float32) (sum, dot float32)",
+		"returns the sums of exp(t) and exp(t)·t, t = scale·x-shift."), s.v
+	x, n := slice("x"), length("x")
+	k.scaleShift()
+	k.zero(v[0])
+	k.zero(v[4])
+	k.loop(n, func() {
+		k.argument(x, v[1])
+		VMOVAPS(v[1], v[5])
+		k.exp(v[1], v[2], v[3])
+		k.clip(v[1])
+		VADDPS(v[1], v[0], v[0])
+		VFMADD231PS(v[1], v[5], v[4])
+	}, x)
+	k.sum(0, v[0], v[1])
+	k.sum(1, v[4], v[1])
+	ret()
+}
+
+func (s isa) expGrad() {
+	k, v := s.text("expGrad", "(x []float32, scale, shift, c0, c1 float32)",
+		"replaces x by exp(t)·(c0+c1·t), t = scale·x-shift."), s.v
+	x, n := slice("x"), length("x")
+	k.scaleShift()
+	k.scalar("c0", v[11])
+	k.scalar("c1", v[12])
+	k.loop(n, func() {
+		k.argument(x, v[1])
+		VMOVAPS(v[1], v[5])
+		k.exp(v[1], v[2], v[3])
+		VFMADD213PS(v[11], v[12], v[5])
+		VMULPS(v[5], v[1], v[1])
+		k.store(v[1], at(x))
+	}, x)
+	ret()
+}
+
+func (s isa) expAdd() {
+	k, v := s.text("expAdd", "(y, x []float32, scale, shift, a float32)", "adds a·exp(scale·x-shift) to y."), s.v
+	y, x, n := slice("y"), slice("x"), length("y")
+	k.scaleShift()
+	k.scalar("a", v[12])
+	k.loop(n, func() {
+		k.argument(x, v[1])
+		k.exp(v[1], v[2], v[3])
+		k.load(at(y), v[4])
+		VFMADD231PS(v[1], v[12], v[4])
+		k.store(v[4], at(y))
+	}, y, x)
+	ret()
+}
+
+func (s isa) divergence() {
+	k, v := s.text("divergence", "(x, r []float32, scale, shift, rshift float32) float32",
+		"returns the sum of exp(u)·(u-t), t = scale·x-shift, u = scale·r-rshift."), s.v
+	x, r, n := slice("x"), slice("r"), length("x")
+	k.scaleShift()
+	k.scalar("rshift", v[12])
+	k.zero(v[0])
+	k.loop(n, func() {
+		k.argument(x, v[5])
+		k.load(at(r), v[1])
+		VFMSUB213PS(v[12], v[scale], v[1])
+		VSUBPS(v[5], v[1], v[5])
+		k.exp(v[1], v[2], v[3])
+		k.clip(v[1])
+		VFMADD231PS(v[1], v[5], v[0])
+	}, x, r)
+	k.sum(0, v[0], v[1])
+	ret()
+}
