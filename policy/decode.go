@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/rubicon-rl/rubicon/internal/device"
@@ -42,6 +44,23 @@ func (m *Model) decoder(s *scope, o *GenerateOptions) *decoder {
 	return d
 }
 
+// run generates until every sample has ended, and calls done with each.
+func (d *decoder) run(ctx context.Context, done func(*sequence)) error {
+	for len(d.queue.running)+len(d.queue.waiting) > 0 {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("policy: generation stopped: %w", err)
+		}
+		finished, err := d.step()
+		if err != nil {
+			return err
+		}
+		for _, s := range finished {
+			done(s)
+		}
+	}
+	return nil
+}
+
 // step begins what there is room for, feeds one step's tokens, draws, and returns the samples that ended.
 func (d *decoder) step() ([]*sequence, error) {
 	q := d.queue
@@ -57,7 +76,7 @@ func (d *decoder) step() ([]*sequence, error) {
 	for i, s := range d.drawing {
 		if s.take(&d.o.SamplingParams, d.out.IDs[i], d.out.LogP[i], d.out.Filtered[i]) {
 			finished = append(finished, s)
-			q.finish(s)
+			q.leave(s)
 		}
 	}
 	return finished, nil
@@ -187,9 +206,6 @@ func (q *queue) makeRoom(s *sequence, count int) bool {
 	}
 	return true
 }
-
-// finish ends a running sample.
-func (q *queue) finish(s *sequence) { q.leave(s) }
 
 // leave takes s from the running samples, its pages from it, and, if it is the last of its prompt, the prompt's.
 func (q *queue) leave(s *sequence) {

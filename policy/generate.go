@@ -34,9 +34,16 @@ func (m *Model) Generate(ctx context.Context, reqs []Request, o GenerateOptions)
 	if err != nil {
 		return nil, err
 	}
+	results := make([][]Sample, len(reqs))
+	for i := range reqs {
+		results[i] = make([]Sample, max(0, reqs[i].N))
+	}
 	q, err := m.queue(reqs, &o)
-	if err != nil || len(q.waiting) == 0 {
-		return make([][]Sample, len(reqs)), err
+	if err != nil {
+		return nil, err
+	}
+	if len(q.waiting) == 0 {
+		return results, nil
 	}
 	if err := m.needPositions(q.positions); err != nil {
 		return nil, err
@@ -49,24 +56,14 @@ func (m *Model) Generate(ctx context.Context, reqs []Request, o GenerateOptions)
 		return nil, s.err
 	}
 	d.net, d.queue = m.net(netOptions{set: set}), q
-	results := make([][]Sample, len(reqs))
-	for i := range reqs {
-		results[i] = make([]Sample, reqs[i].N)
-	}
-	for len(q.running)+len(q.waiting) > 0 {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("policy: generation stopped: %w", err)
+	err = d.run(ctx, func(s *sequence) {
+		results[s.request][s.sample] = s.result()
+		if o.OnSample != nil {
+			o.OnSample(s.request, s.sample, s.result())
 		}
-		finished, err := d.step()
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range finished {
-			results[s.request][s.sample] = s.result()
-			if o.OnSample != nil {
-				o.OnSample(s.request, s.sample, s.result())
-			}
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return results, nil
 }

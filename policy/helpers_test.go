@@ -30,7 +30,7 @@ func openReference(t *testing.T) device.Device {
 
 func openCPU(t *testing.T) device.Device {
 	t.Helper()
-	dev, err := cpu.New(cpu.Options{})
+	dev, err := cpu.New(cpu.Options{Tier: os.Getenv("RUBICON_CPU_TIER")})
 	if err != nil {
 		t.Fatal(err)
 	}

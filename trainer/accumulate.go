@@ -64,6 +64,7 @@ func (t *Trainer) inputs(rows []grpo.Row, out policy.Output, accum int) (grpo.In
 		if err := sameBits(rows, in.LogP); err != nil {
 			return in, err
 		}
+		t.state.Window.Add(map[string]float64{"sampling/sampling_logp_difference/mean": 0, "sampling/sampling_logp_difference/max": 0})
 	}
 	in.NumItems, in.GradAccum, in.StepsPerGen = t.buffer.tokens, accum, t.batching.StepsPerGeneration
 	in.EntropyCoef = t.entropy.Coef()

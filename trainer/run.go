@@ -30,11 +30,14 @@ func (c *core) run(ctx context.Context, s stepper) error {
 	stopped := false
 	for c.state.Step < c.total && !stopped {
 		c.Console.Tick(c.state.Step+1, "step")
-		began := c.Now()
+		began, tokens := c.Now(), c.state.NumTokens
 		if err := s.Step(ctx); err != nil {
 			return err
 		}
 		c.clock("step_time", began)
+		if t := c.timing["step_time"]; t > 0 {
+			c.timing["perf/throughput"] = float64(c.state.NumTokens-tokens) / t // tokens a second, as verl counts them
+		}
 		c.state.Window.Add(c.timing)
 		clear(c.timing)
 		select {

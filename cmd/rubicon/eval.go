@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -74,7 +73,7 @@ func evaluate(ctx context.Context, c *configs.Config, out string, w io.Writer) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer closing(&err, r.close)
 	prompts, err := r.prompts(c.Eval.Files, c.Eval.MaxRows)
 	if err != nil {
 		return err

@@ -36,24 +36,7 @@ track: {logging_steps: 3, progress: plain}
 // TestKilledRunEndsAsTheUndisturbedOne kills a real process ten times, half of the times while it is saving, and resumes
 // it; weights, samples and metrics must be those of a run that nobody disturbed, bit for bit.
 func TestKilledRunEndsAsTheUndisturbedOne(t *testing.T) {
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "rubicon")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	data := filepath.Join(dir, "data.jsonl")
-	var rows strings.Builder
-	for i := range 24 {
-		fmt.Fprintf(&rows, "{\"prompt\": \"Say word number %d.\"}\n", i)
-	}
-	if err := os.WriteFile(data, []byte(rows.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	config := filepath.Join(dir, "run.yaml")
-	text := fmt.Sprintf(killConfig, golden.Path("models", "qwen2"), data, data)
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	bin, config, dir := killSetup(t)
 	calm, killed := filepath.Join(dir, "calm"), filepath.Join(dir, "killed")
 	began := time.Now()
 	if out, err := start(bin, config, calm).CombinedOutput(); err != nil {
@@ -101,8 +84,32 @@ func TestKilledRunEndsAsTheUndisturbedOne(t *testing.T) {
 	compareRuns(t, calm, killed)
 }
 
-func start(bin, config, run string) *exec.Cmd {
-	return exec.Command(bin, "train", "-c", config, "--resume=auto", "output_dir="+run)
+// killSetup builds the binary and writes a run's data and configuration.
+func killSetup(t *testing.T) (bin, config, dir string) {
+	dir = t.TempDir()
+	bin = filepath.Join(dir, "rubicon")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	data := filepath.Join(dir, "data.jsonl")
+	var rows strings.Builder
+	for i := range 24 {
+		fmt.Fprintf(&rows, "{\"prompt\": \"Say word number %d.\"}\n", i)
+	}
+	if err := os.WriteFile(data, []byte(rows.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	config = filepath.Join(dir, "run.yaml")
+	text := fmt.Sprintf(killConfig, golden.Path("models", "qwen2"), data, data)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return bin, config, dir
+}
+
+func start(bin, config, run string, overrides ...string) *exec.Cmd {
+	args := []string{"train", "-c", config, "--resume=auto", "output_dir=" + run}
+	return exec.Command(bin, append(args, overrides...)...)
 }
 
 // untilSaving waits for a checkpoint's temporary folder to appear.
@@ -165,4 +172,37 @@ func metrics(t *testing.T, run string) []string {
 		out = append(out, string(b))
 	}
 	return out
+}
+
+// TestFirstInterruptFinishesTheStep interrupts a run once: it saves what it has finished, exits with 130, and the resumed
+// run ends as if nothing had happened.
+func TestFirstInterruptFinishesTheStep(t *testing.T) {
+	bin, config, dir := killSetup(t)
+	calm, stopped := filepath.Join(dir, "calm"), filepath.Join(dir, "stopped")
+	if out, err := start(bin, config, calm, "save_steps=0").CombinedOutput(); err != nil {
+		t.Fatalf("undisturbed run: %v\n%s", err, out)
+	}
+	cmd := start(bin, config, stopped, "save_steps=0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20000 { // until the run is under way
+		if _, err := os.Stat(filepath.Join(stopped, "completions", "step_9.jsonl")); err == nil {
+			break
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+	cmd.Process.Signal(os.Interrupt)
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Fatalf("interrupted run: %v, want exit code 130", err)
+	}
+	saved, err := filepath.Glob(filepath.Join(stopped, "checkpoints", "step-*", "MANIFEST"))
+	if err != nil || len(saved) != 1 {
+		t.Fatalf("checkpoints %v, want one", saved)
+	}
+	if out, err := start(bin, config, stopped, "save_steps=0").CombinedOutput(); err != nil {
+		t.Fatalf("resumed run: %v\n%s", err, out)
+	}
+	compareRuns(t, calm, stopped)
 }

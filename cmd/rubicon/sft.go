@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer closing(&err, r.close)
 	examples, err := r.examples(c.Data.TrainFiles, 0)
 	if err != nil {
 		return fmt.Errorf("training data: %w", err)
@@ -54,7 +53,7 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer closing(&err, s.Close)
 	if err := r.announce(s.Plan()); err != nil || dry {
 		return err
 	}

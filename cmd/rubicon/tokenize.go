@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/sugarme/tokenizer"
 
 	"github.com/rubicon-rl/rubicon/policy/token"
 )
@@ -24,13 +23,16 @@ Reads JSON objects from standard input, one a line, and answers each with one li
                     by the model's chat template, which sees all other keys (and those in "kwargs") as variables.
                     Tokens come from the template alone: "<|im_end|>" in a message stays text, unless --trust-content`
 
+// tokenizeFlags say what rubicon tokenize does with a line.
+type tokenizeFlags struct {
+	model                             string
+	decode, chat, pieces, skip, trust bool
+	encode                            token.EncodeOptions
+}
+
 // tokenizeCommand is the filter rubicon tokenize.
 func tokenizeCommand() *cobra.Command {
-	var (
-		model                             string
-		decode, chat, pieces, skip, trust bool
-		encode                            token.EncodeOptions
-	)
+	var o tokenizeFlags
 	c := &cobra.Command{
 		Use:     "tokenize --model DIR [flags] < lines",
 		Short:   "turn text into token ids and back",
@@ -38,36 +40,40 @@ func tokenizeCommand() *cobra.Command {
 		Example: `  echo '{"text": "Hello"}' | rubicon tokenize --model models/qwen3`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			t, err := token.Load(model)
+			t, err := token.Load(o.model)
 			if err != nil {
 				return err
 			}
-			answer := func(line json.RawMessage) (any, error) { return encodeLine(t, line, encode) }
-			switch {
-			case decode:
-				answer = func(line json.RawMessage) (any, error) { return decodeLine(t, line, skip) }
-			case chat:
-				answer = func(line json.RawMessage) (any, error) { return chatLine(t, line, trust) }
-			case pieces:
-				p := t.Pipeline()
-				answer = func(line json.RawMessage) (any, error) { return piecesLine(p, line, encode.AddSpecial) }
-			}
-			return filter(c.InOrStdin(), c.OutOrStdout(), answer)
+			return filter(c.InOrStdin(), c.OutOrStdout(), func(line json.RawMessage) (any, error) { return o.answer(t, line) })
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&model, "model", "", "`folder` of the model, or of its tokenizer")
-	f.BoolVar(&encode.AddSpecial, "add-special", false, "add the special tokens around the text")
-	f.BoolVar(&encode.Plain, "plain", false, "match no added tokens")
-	f.BoolVar(&pieces, "pieces", false, "also give tokens and offsets")
-	f.BoolVar(&decode, "decode", false, "ids to text")
-	f.BoolVar(&skip, "skip-special", false, "leave special tokens out of decoded text")
-	f.BoolVar(&chat, "chat", false, "messages to text and ids")
-	f.BoolVar(&trust, "trust-content", false, "let special tokens inside messages become tokens")
+	f.StringVar(&o.model, "model", "", "`folder` of the model, or of its tokenizer")
+	f.BoolVar(&o.encode.AddSpecial, "add-special", false, "add the special tokens around the text")
+	f.BoolVar(&o.encode.Plain, "plain", false, "match no added tokens")
+	f.BoolVar(&o.pieces, "pieces", false, "also give tokens and offsets")
+	f.BoolVar(&o.decode, "decode", false, "ids to text")
+	f.BoolVar(&o.skip, "skip-special", false, "leave special tokens out of decoded text")
+	f.BoolVar(&o.chat, "chat", false, "messages to text and ids")
+	f.BoolVar(&o.trust, "trust-content", false, "let special tokens inside messages become tokens")
 	_ = c.MarkFlagRequired("model") // fails only for a flag that is not there
 	c.MarkFlagsMutuallyExclusive("decode", "chat", "pieces", "plain")
 	c.MarkFlagsMutuallyExclusive("decode", "chat", "add-special")
 	return c
+}
+
+// answer answers one line.
+func (o *tokenizeFlags) answer(t *token.Tokenizer, line json.RawMessage) (any, error) {
+	switch {
+	case o.decode:
+		return decodeLine(t, line, o.skip)
+	case o.chat:
+		return chatLine(t, line, o.trust)
+	case o.pieces:
+		return piecesLine(t, line, o.encode.AddSpecial)
+	}
+	text, err := textOf(line)
+	return map[string]any{"ids": notNil(t.Encode(text, o.encode))}, err
 }
 
 // textOf reads {"text": ...}.
@@ -82,21 +88,17 @@ func textOf(line json.RawMessage) (string, error) {
 	return *in.Text, nil
 }
 
-func encodeLine(t *token.Tokenizer, line json.RawMessage, o token.EncodeOptions) (any, error) {
-	text, err := textOf(line)
-	return map[string]any{"ids": notNil(t.Encode(text, o))}, err
-}
-
-func piecesLine(p *tokenizer.Tokenizer, line json.RawMessage, addSpecial bool) (any, error) {
+func piecesLine(t *token.Tokenizer, line json.RawMessage, addSpecial bool) (any, error) {
 	text, err := textOf(line)
 	if err != nil {
 		return nil, err
 	}
-	e, err := p.Encode(tokenizer.NewSingleEncodeInput(tokenizer.NewInputSequence(text)), addSpecial)
-	if err != nil {
-		return nil, err
+	pieces, err := t.Pieces(text, addSpecial)
+	ids, tokens, offsets := []int32{}, []string{}, [][2]int{}
+	for _, p := range pieces {
+		ids, tokens, offsets = append(ids, p.ID), append(tokens, p.Token), append(offsets, [2]int{p.Start, p.End})
 	}
-	return map[string]any{"ids": notNil(e.Ids), "tokens": notNil(e.Tokens), "offsets": notNil(e.Offsets)}, nil
+	return map[string]any{"ids": ids, "tokens": tokens, "offsets": offsets}, err
 }
 
 func decodeLine(t *token.Tokenizer, line json.RawMessage, skipSpecial bool) (any, error) {

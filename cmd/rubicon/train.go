@@ -61,7 +61,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer closing(&err, r.close)
 	task, err := r.task()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.Close()) }()
+	defer closing(&err, t.Close)
 	if err := r.announce(t.Plan()); err != nil || dry {
 		return err
 	}

@@ -138,3 +138,11 @@ func dataFiles(files []string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// closing closes at the end of a function; its error counts only if nothing went wrong before, because a device that has
+// failed says so again when it is closed.
+func closing(err *error, shut func() error) {
+	if e := shut(); *err == nil {
+		*err = e
+	}
+}

@@ -31,7 +31,7 @@ func (d *cpu) Sample(out device.SampleOut, logits device.Mat, rows []device.Samp
 	*t = sampleTask{}
 	for i := range rows {
 		if d.err == nil && out.IDs[i] == notFinite {
-			d.ok(fmt.Errorf("sample: the logits of row %d are not finite", i))
+			d.ok(fmt.Errorf("sample: the logits of row %d are not finite: the weights are damaged or have diverged, go back to an earlier checkpoint", i))
 		}
 	}
 }

@@ -174,14 +174,8 @@ func mergeShort(pairs *pairTable, ids []int32, values []uint64) []int32 {
 
 // mergeLong merges over a linked list, rank by rank and from left to right, in time about linear in the length.
 func (s *scratch) mergeLong(dst []int32, m *bpe, ids []int32, values []uint64) []int32 {
-	n := len(ids)
-	s.next, s.prev = slices.Grow(s.next[:0], n)[:n], slices.Grow(s.prev[:0], n)[:n]
-	q := &s.queue
-	q.reset(m.merges)
-	for i := n - 1; i >= 0; i-- {
-		s.next[i], s.prev[i] = int32(i)+1, int32(i)-1
-		q.add(values[i]>>32, int32(i))
-	}
+	n, q := len(ids), &s.queue
+	s.link(m, values)
 	set := func(i int32) uint64 { // the pair at i has changed
 		values[i] = none
 		if j := int(s.next[i]); j < n {
@@ -216,6 +210,17 @@ func (s *scratch) mergeLong(dst []int32, m *bpe, ids []int32, values []uint64) [
 		dst = append(dst, ids[i])
 	}
 	return dst
+}
+
+// link makes the list of all tokens, and queues the pairs that merge.
+func (s *scratch) link(m *bpe, values []uint64) {
+	n := len(values)
+	s.next, s.prev = slices.Grow(s.next[:0], n)[:n], slices.Grow(s.prev[:0], n)[:n]
+	s.queue.reset(m.merges)
+	for i := n - 1; i >= 0; i-- {
+		s.next[i], s.prev[i] = int32(i)+1, int32(i)-1
+		s.queue.add(values[i]>>32, int32(i))
+	}
 }
 
 // rankQueue gives out places by rank, lowest first.

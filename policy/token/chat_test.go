@@ -44,8 +44,8 @@ func variant(t testing.TB, model, chatTemplate string, added ...string) *Tokeniz
 func pieces(tok *Tokenizer, parts ...string) []int32 {
 	var ids []int32
 	for _, p := range parts {
-		if id, ok := tok.vocab.id[p]; ok && tok.raw.first != "" && strings.HasPrefix(p, "<") && strings.HasSuffix(p, ">") && len(p) > 2 {
-			ids = append(ids, id)
+		if end, added := tok.raw.longest(p, 0, nil); added != nil && end == len(p) {
+			ids = append(ids, added.ID)
 		} else {
 			ids = append(ids, tok.Encode(p, EncodeOptions{Plain: true})...)
 		}

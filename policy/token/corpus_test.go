@@ -135,3 +135,16 @@ func TestRealChatsEndToEnd(t *testing.T) {
 		sameIDs(t, x.Tok, text, ids, tok.Encode(text, EncodeOptions{}))
 	})
 }
+
+// TestPipelineCorpora compares the pipeline with Encode on all hard strings but the one of a megabyte.
+func TestPipelineCorpora(t *testing.T) {
+	for _, dir := range []string{realDir(t, "qwen3"), realDir(t, "llama3_1"), smolDir(t)} {
+		tok := load(t, dir)
+		p := tok.Pipeline()
+		lines(t, "tokenizer_hard_strings.jsonl.gz", func(r hardRow) {
+			if len(r.Text) < 20000 {
+				agree(t, tok, p, r.Text)
+			}
+		})
+	}
+}

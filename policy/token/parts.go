@@ -2,6 +2,7 @@ package token
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/dlclark/regexp2"
@@ -87,7 +88,7 @@ const (
 func readSplitters(raw json.RawMessage) ([]splitter, error) {
 	list, bytes, err := appendSplitters(nil, raw)
 	if err == nil && !bytes {
-		err = fmt.Errorf("it does not end in ByteLevel, so this is not a byte-level tokenizer")
+		err = errors.New("it does not end in ByteLevel, so this is not a byte-level tokenizer")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
@@ -108,7 +109,7 @@ func appendSplitters(list []splitter, raw json.RawMessage) (out []splitter, byte
 	case "Sequence":
 		for _, one := range p.PreTokenizers {
 			if bytes {
-				return nil, false, fmt.Errorf("a step behind ByteLevel is not supported")
+				return nil, false, errors.New("a step behind ByteLevel is not supported")
 			}
 			if list, bytes, err = appendSplitters(list, one); err != nil {
 				return nil, false, err
@@ -145,7 +146,7 @@ func (p *part) split() (splitter, error) {
 	case p.Pattern.String != nil && *p.Pattern.String != "":
 		pattern = regexp2.Escape(*p.Pattern.String)
 	default:
-		return nil, fmt.Errorf("Split has no pattern")
+		return nil, errors.New("a Split has no pattern")
 	}
 	if isolated || p.Invert { // these match everything, so there is nothing between the matches
 		switch pattern {
@@ -224,7 +225,7 @@ func (p *part) template(v *vocabulary) (prefix, suffix []int32, err error) {
 				suffix = append(suffix, token.IDs...)
 			}
 		default:
-			return nil, nil, fmt.Errorf("post_processor: a piece is neither a special token nor the text (sequence A)")
+			return nil, nil, errors.New("post_processor: a piece is neither a special token nor the text (sequence A)")
 		}
 	}
 	if texts != 1 {

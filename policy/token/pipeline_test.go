@@ -1,6 +1,7 @@
 package token
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/sugarme/tokenizer"
@@ -16,7 +17,7 @@ func throughPipeline(t testing.TB, p *tokenizer.Tokenizer, text string, addSpeci
 	return e
 }
 
-// agree compares Encode with the pipeline, which must also say where each token stands.
+// agree compares Encode and Decode with the pipeline.
 func agree(t testing.TB, tok *Tokenizer, p *tokenizer.Tokenizer, text string) {
 	t.Helper()
 	for _, special := range []bool{false, true} {
@@ -44,13 +45,24 @@ func TestPipeline(t *testing.T) {
 			agree(t, tok, p, text)
 		}
 	}
-	tok := tiny(t, "qwen2")
-	text := "é <|im_end|>x e\u0301\u0323y"
-	e := throughPipeline(t, tok.Pipeline(), text, false)
-	// Byte offsets as tokenizers gives them, in bytes instead of characters.
-	var got []string
-	for _, o := range e.Offsets {
-		got = append(got, text[o[0]:o[1]])
+}
+
+// TestPieces has what Hugging Face tokenizers says, its offsets in bytes instead of characters.
+func TestPieces(t *testing.T) {
+	for text, want := range map[string][]Piece{
+		"é <|im_end|>x 漢! ": {{512, "Ã©", 0, 2}, {220, "Ġ", 2, 3}, {999, "<|im_end|>", 3, 13}, {87, "x", 13, 14}, {220, "Ġ", 14, 15},
+			{162, "æ", 15, 18}, {120, "¼", 15, 18}, {95, "¢", 15, 18}, {0, "!", 18, 19}, {220, "Ġ", 19, 20}},
+		"a \u212b e\u0301 \u1100\u1161z": {{64, "a", 0, 1}, {908, "ĠÃ", 1, 5}, {227, "ħ", 2, 5}, {220, "Ġ", 5, 6}, {512, "Ã©", 6, 7},
+			{220, "Ġ", 9, 10}, {166, "ê", 10, 13}, {108, "°", 10, 13}, {222, "Ģ", 10, 13}, {89, "z", 16, 17}},
+		"": {},
+	} {
+		got, err := tiny(t, "qwen2").Pieces(text, false)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v\n%v, want\n%v", text, err, got, want)
+		}
 	}
-	t.Logf("%q %q", e.Tokens, got)
+	got, err := tiny(t, "llama3").Pieces("H", true)
+	if want := []Piece{{994, "<|begin_of_text|>", 0, 0}, {39, "H", 0, 1}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("with special tokens: %v, %v, want %v", err, got, want)
+	}
 }

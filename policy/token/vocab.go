@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"unicode/utf8"
 )
 
 // alphabet is GPT-2's: tokenizer.json writes bytes as printable characters.
@@ -39,15 +38,6 @@ func (a *alphabet) bytes(dst []byte, token string) (out []byte, ok bool) {
 		dst = append(dst, b)
 	}
 	return dst, true
-}
-
-// text writes bytes in the alphabet.
-func (a *alphabet) text(s string) string {
-	out := make([]byte, 0, 2*len(s))
-	for i := range len(s) {
-		out = utf8.AppendRune(out, a.char[s[i]])
-	}
-	return string(out)
 }
 
 // vocabulary numbers the tokens of the model and the added ones.

@@ -24,7 +24,7 @@ func (d *reference) Sample(out device.SampleOut, logits device.Mat, rows []devic
 		}
 		lse := temper(raw, r.Temp)
 		if math.IsNaN(lse) || math.IsInf(lse, 0) {
-			d.fail(fmt.Errorf("sample: the logits of row %d are not finite", i))
+			d.fail(fmt.Errorf("sample: the logits of row %d are not finite: the weights are damaged or have diverged, go back to an earlier checkpoint", i))
 			return
 		}
 		id, filtered := draw(z, r)
