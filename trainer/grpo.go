@@ -57,16 +57,21 @@ func New(p Parts, in Task) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	exact := p.Device.Info().Invariant && (p.Adapter == "" || cfg.LoRA.Dropout == 0)
+	if !exact {
+		if err := cfg.GRPO.ValidateSampler(); err != nil {
+			return nil, err
+		}
+	}
 	c, err := newCore(p, "grpo")
 	if err != nil {
 		return nil, err
 	}
 	t := &Trainer{
-		core: c, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
+		core: c, exact: exact, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name},
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference,
 	}
-	t.exact = p.Device.Info().Invariant && (p.Adapter == "" || cfg.LoRA.Dropout == 0)
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))
 	micro, steps := batching.Epoch(len(in.Prompts))
 	t.epoch, t.total = micro, totalSteps(cfg.Optim, steps)

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -58,7 +59,7 @@ func replay(t *testing.T, dir string) {
 	for step := range 5 {
 		for range tr.batching.GradAccum {
 			before := tr.loss
-			rows, items := recordedRows(tensors, micro)
+			rows, items := recordedRows(tensors, fmt.Sprintf("micro%d.", micro))
 			tr.buffer.tokens = items
 			if err := tr.accumulate(rows, tr.batching.GradAccum); err != nil {
 				t.Fatal(err)
@@ -86,59 +87,57 @@ func replayTrainer(t *testing.T, run *recordedRun, tensors map[string]golden.Ten
 			overrides = append(overrides, k+"="+strings.Trim(string(text), `"`))
 		}
 	}
-	if run.LoRA == nil {
-		overrides = append(overrides, "model.trainable=full")
-	}
 	slices.Sort(overrides)
-	cfg, _, err := configs.Load(nil, append(overrides, "model.path="+golden.Path(run.Model), "reward.kind=verify", "data.train_files=[x.jsonl]"), nil)
-	if err != nil {
+	tr := testTrainer(t, run.Model, run.LoRA != nil, overrides, func(m *policy.Model) error {
+		return m.AddAdapter("policy", policy.LoRAConfig{R: run.LoRA.R, Alpha: run.LoRA.Alpha, TargetModules: run.LoRA.Targets}, 0)
+	})
+	if err := tr.params.Upload(tr.Device, flatten(t, tr.params, tensors, "step0.")); err != nil {
 		t.Fatal(err)
 	}
+	if err := tr.Model.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// testTrainer is a trainer of five steps on a golden model, without folder and data: update and accumulate work.
+func testTrainer(t *testing.T, model string, lora bool, overrides []string, adapt func(*policy.Model) error) *Trainer {
+	overrides = append(overrides, "model.path="+golden.Path(model), "data.train_files=[x.jsonl]")
+	set := "policy"
+	if !lora {
+		set, overrides = "", append(overrides, "model.trainable=full")
+	}
+	cfg, _, err := configs.Load(nil, overrides, nil)
+	check(t, err)
 	dev, err := cpu.New(cpu.Options{Threads: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { dev.Close() })
 	m, err := policy.Load(t.Context(), dev, cfg.Model.Path, policy.LoadOptions{Train: cfg.Model.Trainable})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := ""
-	if run.LoRA != nil {
-		set = "policy"
-		if err := m.AddAdapter(set, policy.LoRAConfig{R: run.LoRA.R, Alpha: run.LoRA.Alpha, TargetModules: run.LoRA.Targets}, 0); err != nil {
-			t.Fatal(err)
-		}
+	check(t, err)
+	if lora {
+		check(t, adapt(m))
 	}
 	params, err := m.Params(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := params.Upload(dev, flatten(t, params, tensors, "step0.")); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	optim, err := policy.NewAdamW(dev, params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	batching, err := cfg.Batching(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	objective, err := grpo.NewObjective(cfg.GRPO)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	schedule, err := NewSchedule(cfg.Optim, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	parts := Parts{Config: cfg, Device: dev, Model: m, Adapter: set, Now: time.Now, Console: &track.Console{W: io.Discard, Now: time.Now}}
 	c := &core{Parts: parts, params: params, optim: optim, schedule: schedule, total: 5, latest: map[string]float64{}, timing: map[string]float64{}}
-	return &Trainer{core: c, objective: objective, batching: batching, exact: true, entropy: grpo.NewEntropyControl(cfg.GRPO), buffer: buffer{SampledAt: -1}}
+	return &Trainer{core: c, objective: objective, batching: batching, exact: true, entropy: grpo.NewEntropyControl(cfg.GRPO),
+		Reference: Reference{Model: m}, buffer: buffer{SampledAt: -1}}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // flatten lays the tensors prefix+name out as params are.
@@ -154,9 +153,9 @@ func flatten(t *testing.T, p *policy.Params, tensors map[string]golden.Tensor, p
 	return v
 }
 
-// recordedRows are the rows of micro-batch k, padding removed, and num_items_in_batch.
-func recordedRows(tensors map[string]golden.Tensor, k int) (rows []grpo.Row, items float64) {
-	get := func(name string) golden.Tensor { return tensors["micro"+string(rune('0'+k))+"."+name] }
+// recordedRows are the rows of a micro-batch, padding removed, and num_items_in_batch.
+func recordedRows(tensors map[string]golden.Tensor, prefix string) (rows []grpo.Row, items float64) {
+	get := func(name string) golden.Tensor { return tensors[prefix+name] }
 	prompts, completions := get("prompt_ids"), get("completion_ids")
 	pmask, cmask, old := get("prompt_mask"), get("completion_mask"), get("old_per_token_logps")
 	P, C := prompts.Shape[1], completions.Shape[1]
@@ -198,7 +197,7 @@ func compareLog(t *testing.T, tr *Trainer, want map[string]float64) {
 
 func compareWeights(t *testing.T, tr *Trainer, tensors map[string]golden.Tensor, step int) {
 	t.Helper()
-	prefix := "step" + string(rune('0'+step)) + "."
+	prefix := fmt.Sprintf("step%d.", step)
 	if _, ok := tensors[prefix+strings.TrimPrefix(tr.params.Names[0], "base_model.model.")]; !ok {
 		return
 	}
@@ -208,4 +207,46 @@ func compareWeights(t *testing.T, tr *Trainer, tensors map[string]golden.Tensor,
 	}
 	worst := golden.Close(t, prefix+"weights", got, flatten(t, tr.params, tensors, prefix), 1e-5)
 	t.Logf("step %d: weights differ by at most %.2g", step, worst)
+}
+
+// TestKLToReferenceMatchesPEFT computes TRL's dapo loss with beta 0.04 for an adapter that PEFT wrote: the reference is the
+// model without it, as the trainer itself computes it.
+func TestKLToReferenceMatchesPEFT(t *testing.T) {
+	tensors := golden.Tensors(t, filepath.Join("testdata", "lora", "qwen2-all-plain.safetensors"))
+	tr := testTrainer(t, "models/qwen2", true, []string{"beta=0.04", "epsilon_high=0.28", "per_device_train_batch_size=8"},
+		func(m *policy.Model) error {
+			return m.LoadAdapter("policy", golden.Path("lora", "qwen2-all-plain", "adapter"))
+		})
+	rows, items := recordedRows(tensors, "")
+	var groups []grpo.Group
+	for _, r := range rows {
+		groups = append(groups, grpo.Group{Prompt: r.Prompt, Completions: []*grpo.Completion{r.Completion}})
+	}
+	check(t, tr.noteReference(groups))
+	width := tensors["completion_ids"].Shape[1]
+	for i, r := range rows {
+		golden.Close(t, "reference log-probabilities", r.Completion.Ref, tensors["ref_per_token_logps"].Float[i*width:][:len(r.Completion.Ref)], 2e-5)
+	}
+	tr.buffer.tokens = items
+	check(t, tr.accumulate(rows, 1))
+	golden.Close(t, "loss", []float32{float32(tr.loss)}, tensors["grpo.loss"].Float, 1e-5)
+	grad := make([]float32, tr.params.Len)
+	check(t, tr.Device.Download(grad, tr.params.Grad, 0))
+	want := flatten(t, tr.params, tensors, "grpo.grad.")
+	difference, norm := 0.0, 0.0
+	for i := range grad {
+		difference += math.Pow(float64(grad[i]-want[i]), 2)
+		norm += math.Pow(float64(want[i]), 2)
+	}
+	if rel := math.Sqrt(difference / norm); !(rel < 1e-4) {
+		t.Errorf("gradient differs by %.2g of its norm, allowed 1e-4", rel)
+	}
+	// From metrics_grpo beside the golden tensors.
+	metrics := tr.state.Window.Flush()
+	for name, want := range map[string]float64{"kl": 0.24084632098674774, "entropy": 4.2250542640686035,
+		"clip_ratio/high_mean": 0.0714285746216774, "clip_ratio/high_max": 0.1666666716337204, "clip_ratio/low_mean": 0} {
+		if got := metrics[name]; !(math.Abs(got-want) <= 2e-5) {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
 }

@@ -34,6 +34,8 @@ func (t *Trainer) Step(ctx context.Context) error {
 	if err := t.update(); err != nil {
 		return fmt.Errorf("step %d: update: %w", t.state.Step, err)
 	}
+	t.entropy.Step(t.entropy.Window())
+	t.state.Window.Add(t.entropy.Metrics().Values())
 	if err := t.learn(ctx); err != nil {
 		return fmt.Errorf("step %d: let the rewards learn: %w", t.state.Step, err)
 	}
