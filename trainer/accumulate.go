@@ -55,7 +55,7 @@ func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
 // inputs is what the objective sees of a micro-batch. The first time that a generation is used, before the policy has
 // moved, the trainer's log-probabilities must be the sampler's, bit for bit, on a device that promises it.
 func (t *Trainer) inputs(rows []grpo.Row, out policy.Output, accum int) (grpo.Inputs, error) {
-	in, err := grpo.Pack(rows, !t.exact)
+	in, err := grpo.Pack(rows, t.sampled)
 	if err != nil {
 		return in, err
 	}

@@ -21,7 +21,8 @@ type Trainer struct {
 	objective        *grpo.Objective
 	batching         grpo.Batching
 	epoch            int  // micro-steps of one pass over the data
-	exact            bool // sampler and trainer give the same bits
+	sampled          bool // the sampler's numbers differ from the trainer's
+	exact            bool // the trainer's log-probabilities have the sampler's bits: no dropout either
 	entropy          grpo.EntropyControl
 	buffer           buffer
 	shown            table // the last generation, for people
@@ -57,18 +58,22 @@ func New(p Parts, in Task) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	exact := p.Device.Info().Invariant && (p.Adapter == "" || cfg.LoRA.Dropout == 0)
-	if !exact {
+	invariant := p.Device.Info().Invariant
+	if !invariant {
 		if err := cfg.GRPO.ValidateSampler(); err != nil {
 			return nil, err
 		}
+	}
+	dropout, err := dropout(p)
+	if err != nil {
+		return nil, err
 	}
 	c, err := newCore(p, "grpo")
 	if err != nil {
 		return nil, err
 	}
 	t := &Trainer{
-		core: c, exact: exact, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
+		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name},
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference,
 	}
@@ -78,11 +83,14 @@ func New(p Parts, in Task) (*Trainer, error) {
 	return t, nil
 }
 
-// Batching is the resolved arithmetic of the run.
-func (t *Trainer) Batching() grpo.Batching { return t.batching }
-
-// Steps is the number of optimiser steps of the whole run.
-func (t *Trainer) Steps() int { return t.total }
+// dropout is that of the adapter that is trained.
+func dropout(p Parts) (float64, error) {
+	if p.Adapter == "" {
+		return 0, nil
+	}
+	l, err := p.Model.AdapterConfig(p.Adapter)
+	return l.Dropout, err
+}
 
 // Run makes the run's steps, from its checkpoint if it resumes.
 func (t *Trainer) Run(ctx context.Context) error { return t.run(ctx, t) }

@@ -64,9 +64,6 @@ func NewSFT(p Parts, examples, heldOut []Example) (*SFT, error) {
 	return s, nil
 }
 
-// Steps is the number of optimiser steps of the whole run.
-func (s *SFT) Steps() int { return s.total }
-
 // Run makes the run's steps, from its checkpoint if it resumes.
 func (s *SFT) Run(ctx context.Context) error { return s.run(ctx, s) }
 

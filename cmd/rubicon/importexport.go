@@ -47,7 +47,7 @@ func exportCommand() *cobra.Command {
 	}
 	merged.Flags().StringVar(&base, "model", "", "Hugging Face folder of the model, or embedded:quickstart")
 	merged.Flags().StringVar(&adapter, "adapter", "", "PEFT folder of the adapter; a checkpoint of a run is one")
-	merged.Flags().StringVar(&dtype, "dtype", "auto", "type of the weights written: auto (as stored), float32, bfloat16")
+	merged.Flags().StringVar(&dtype, "dtype", "", "type of the weights written: float32, bfloat16, float16; default: as stored")
 	merged.MarkFlagRequired("model")
 	merged.MarkFlagRequired("adapter")
 	cmd.AddCommand(merged)

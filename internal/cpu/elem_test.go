@@ -18,7 +18,7 @@ func ulps(got float32, want float64) float64 {
 
 // everyTier runs f as a subtest with the kernels of each tier.
 func everyTier(t *testing.T, f func(t *testing.T, k *kernels)) {
-	for _, tier := range tiers() {
+	for _, tier := range testedTiers() {
 		t.Run(tier.name, func(t *testing.T) { f(t, tier.make()) })
 	}
 }

@@ -64,15 +64,11 @@ func mulTileGo(mr, kc int, a []float32, lda int, b []float32, ldb int, c []float
 	if len(b) >= 4 {
 		whole = min(kc, (len(b)-4)/ldb+1)
 	}
-	tile := tile4Go
-	if mr == 1 {
-		tile = tile1Go
-	}
-	tile(&t, mr, whole, a, lda, b, ldb)
+	tileGo(&t, mr, whole, a, lda, b, ldb)
 	for k := whole; k < kc; k++ {
 		var row [4]float32
 		copy(row[:], b[k*ldb:])
-		tile(&t, mr, 1, a[k*lda:], lda, row[:], 4)
+		tileGo(&t, mr, 1, a[k*lda:], lda, row[:], 4)
 	}
 	for i := range mr {
 		for q, x := range t[i] {
@@ -87,8 +83,17 @@ func mulTileGo(mr, kc int, a []float32, lda int, b []float32, ldb int, c []float
 	}
 }
 
-// tile1Go goes on with the sums of one row by four columns.
-func tile1Go(t *[4][4]float32, _, kc int, a []float32, lda int, b []float32, ldb int) {
+// tileGo goes on with the sums of mr rows by four columns.
+func tileGo(t *[4][4]float32, mr, kc int, a []float32, lda int, b []float32, ldb int) {
+	if mr == 1 {
+		tile1Go(t, kc, a, lda, b, ldb)
+	} else {
+		tile4Go(t, mr, kc, a, lda, b, ldb)
+	}
+}
+
+// tile1Go is tileGo for one row.
+func tile1Go(t *[4][4]float32, kc int, a []float32, lda int, b []float32, ldb int) {
 	c0, c1, c2, c3 := t[0][0], t[0][1], t[0][2], t[0][3]
 	for k := range kc {
 		x, y := a[k*lda], b[k*ldb:k*ldb+4]
@@ -100,7 +105,7 @@ func tile1Go(t *[4][4]float32, _, kc int, a []float32, lda int, b []float32, ldb
 	t[0] = [4]float32{c0, c1, c2, c3}
 }
 
-// tile4Go goes on with the sums of four rows by four columns; rows past mr repeat the last one.
+// tile4Go is tileGo for up to four rows; rows past mr repeat the last one.
 func tile4Go(t *[4][4]float32, mr, kc int, a []float32, lda int, b []float32, ldb int) {
 	r1, r2, r3 := min(1, mr-1), min(2, mr-1), min(3, mr-1)
 	c00, c01, c02, c03 := t[0][0], t[0][1], t[0][2], t[0][3]

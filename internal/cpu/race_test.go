@@ -1,0 +1,6 @@
+//go:build race
+
+package cpu
+
+// underRace says that the race detector is on.
+const underRace = true
