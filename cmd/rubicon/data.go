@@ -171,9 +171,10 @@ func (r *openedRun) encodeExample(row data.Example) (trainer.Example, error) {
 	return e, nil
 }
 
+// chat renders messages to learn from. Their added tokens (<think>, <tool_call>) are tokens: the rows are the user's own.
 func (r *openedRun) chat(messages []grpo.Message, generation bool) (string, []int32, error) {
 	return r.Tokenizer.Chat(tokenMessages(messages), token.ChatOptions{
-		AddGenerationPrompt: generation, Kwargs: r.Config.Data.ChatTemplateKwargs, Now: r.Now(),
+		AddGenerationPrompt: generation, Kwargs: r.Config.Data.ChatTemplateKwargs, Now: r.Now(), TrustContent: true,
 	})
 }
 

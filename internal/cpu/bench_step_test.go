@@ -3,6 +3,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -114,9 +115,13 @@ func (n *net) backward() {
 		n.Zero(n.datt)
 		n.LinearGrad(n.datt, n.dx, n.att, l.o)
 		n.Zero(n.dqkv)
-		c := func(m device.Mat, i, j int) device.Mat { return m.ColsOf(i, j) }
-		n.AttentionGrad(c(n.dqkv, 0, q), c(n.dqkv, q, q+kv), c(n.dqkv, q+kv, q+2*kv), n.datt, n.att, n.lse, c(n.qkv, 0, q), c(n.qkv, q, q+kv), c(n.qkv, q+kv, q+2*kv), n.attention)
-		n.RotaryGrad(c(n.dqkv, 0, q+kv), c(n.dqkv, 0, q+kv), device.Mat{}, rot)
+		cut := func(m device.Mat) (mq, mk, mv device.Mat) {
+			return m.ColsOf(0, q), m.ColsOf(q, q+kv), m.ColsOf(q+kv, q+2*kv)
+		}
+		mq, mk, mv := cut(n.qkv)
+		dq, dk, dv := cut(n.dqkv)
+		n.AttentionGrad(dq, dk, dv, n.datt, n.att, n.lse, mq, mk, mv, n.attention)
+		n.RotaryGrad(n.dqkv.ColsOf(0, q+kv), n.dqkv.ColsOf(0, q+kv), device.Mat{}, rot)
 		n.Zero(n.dh)
 		n.LinearGrad(n.dh, n.dqkv, n.h, l.qkv)
 		n.RMSNormGrad(n.dx, device.Mat{}, n.dh, n.x, l.norm, 1e-6)
@@ -166,7 +171,7 @@ func BenchmarkTrain(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	for _, s := range shapes() {
 		for _, rows := range []int{1, 8, 64} {
-			b.Run(s.name+"/"+string(rune('0'+rows/10))+string(rune('0'+rows%10)), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/rows=%d", s.name, rows), func(b *testing.B) {
 				threadCounts(b, func(b *testing.B, x on) {
 					const half = 32
 					n := newNet(x, s, rows, half*(rows+1))

@@ -38,7 +38,10 @@ func cpuSeconds(b *testing.B) float64 {
 
 // BenchmarkProduct measures x·Wᵀ and dy·W.
 func BenchmarkProduct(b *testing.B) {
-	for _, s := range []struct{ t, n, k int }{{1, 1536, 576}, {8, 1536, 576}, {64, 512, 192}, {600, 512, 192}, {600, 192, 512}, {512, 1536, 576}, {512, 576, 1536}, {512, 4864, 896}} {
+	for _, s := range []struct{ t, n, k int }{
+		{1, 1536, 576}, {8, 1536, 576}, {64, 512, 192}, {600, 512, 192}, {600, 192, 512},
+		{512, 1536, 576}, {512, 576, 1536}, {512, 4864, 896},
+	} {
 		for _, dtype := range []device.DType{device.Float32, device.BFloat16} {
 			b.Run(fmt.Sprintf("%dx%dx%d-dtype%d", s.t, s.n, s.k, dtype), func(b *testing.B) {
 				threadCounts(b, func(b *testing.B, x on) {

@@ -41,7 +41,7 @@ func (d *cpu) Alloc(k device.Kind, n int) (device.Mem, error) {
 	if err := device.CheckAlloc(k, n); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	if err := d.room(4 * int64(n)); err != nil {
+	if err := d.room(4 * float64(n)); err != nil {
 		return nil, err
 	}
 	m := &memory{owner: d, kind: k}
@@ -59,12 +59,19 @@ func (d *cpu) Alloc(k device.Kind, n int) (device.Mem, error) {
 	return m, nil
 }
 
+// unlimited stands in for the memory of a machine that does not say how much it has.
+const unlimited = 1 << 46
+
 // room reports an error if so many bytes more would exceed the machine's memory: the system would grant them, and end
 // the process when they are used.
-func (d *cpu) room(bytes int64) error {
-	if d.limit > 0 && d.allocated+bytes > d.limit {
-		return fmt.Errorf("cpu: %d MiB more would exceed the memory of %d MiB; take a smaller model or batch",
-			bytes>>20, d.limit>>20)
+func (d *cpu) room(bytes float64) error {
+	limit := d.limit
+	if limit == 0 {
+		limit = unlimited
+	}
+	if float64(d.allocated)+bytes > float64(limit) {
+		return fmt.Errorf("cpu: %.0f MiB more would exceed the memory of %d MiB; take a smaller model or batch",
+			bytes/(1<<20), limit>>20)
 	}
 	return nil
 }

@@ -62,15 +62,13 @@ func (p *product) run() {
 // split chooses the tasks of a parallel run: several for each thread, so that one that is held up does not hold up the
 // others, by columns first, since each block of rows packs B again.
 func (p *product) split(panels int) {
-	m, mr, want := p.c.rows, p.d.k.mr, 8*p.d.pool.n
+	m, mr := p.c.rows, p.d.k.mr
+	want, widest := 8*p.d.pool.n, 4
 	if m*p.l.k > wideA {
-		want = 2 * p.d.pool.n
+		want, widest = 2*p.d.pool.n, panels
 	}
 	rowTasks := (m + p.rowStep - 1) / p.rowStep
-	p.colStep = min(4, max(1, panels*rowTasks/want))
-	if want < 8*p.d.pool.n {
-		p.colStep = max(1, panels*rowTasks/want)
-	}
+	p.colStep = min(widest, max(1, panels*rowTasks/want))
 	colTasks := (panels + p.colStep - 1) / p.colStep
 	if rows := (want + colTasks - 1) / colTasks; rows > rowTasks {
 		step := (m + rows - 1) / rows

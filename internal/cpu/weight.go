@@ -42,20 +42,24 @@ func (d *cpu) NewWeight(t device.DType, n, k int) (device.Weight, error) {
 	if err := device.CheckNewWeight(t, n, k); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	w := &weight{owner: d, dtype: t, n: n, k: k, kp: (k + 15) &^ 15}
-	rows, size := (n+panel-1)&^(panel-1), 0
-	if size = rows * k; t == device.BFloat16 {
-		size = rows * w.kp / 2
+	width := 4.0
+	if t == device.BFloat16 {
+		width = 2
 	}
-	if err := d.room(4 * int64(size)); err != nil {
+	if err := d.room(width * (float64(n) + panel) * (float64(k) + 16)); err != nil { // in floats: nothing overflows
 		return nil, err
+	}
+	w := &weight{owner: d, dtype: t, n: n, k: k, kp: (k + 15) &^ 15}
+	rows, depth := (n+panel-1)&^(panel-1), k
+	if t == device.BFloat16 {
+		depth = w.kp / 2
 	}
 	var free func()
 	var err error
 	if t == device.BFloat16 {
-		w.q, free, err = reserve[uint32](size)
+		w.q, free, err = reserve[uint32](rows * depth)
 	} else {
-		w.f, free, err = reserve[float32](size)
+		w.f, free, err = reserve[float32](rows * depth)
 	}
 	if err != nil {
 		return nil, err

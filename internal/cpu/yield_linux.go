@@ -1,6 +1,13 @@
 package cpu
 
-import "golang.org/x/sys/unix"
+import (
+	"runtime"
 
-// yield lets another thread run on this processor, if one waits for it.
-func yield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+	"golang.org/x/sys/unix"
+)
+
+// yield lets another goroutine run on this thread, or another thread on this processor, if one waits for it.
+func yield() {
+	runtime.Gosched()
+	_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
