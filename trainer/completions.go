@@ -2,11 +2,14 @@ package trainer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,8 +28,8 @@ type completionLine struct {
 	ID         string              `json:"id"`
 	Prompt     string              `json:"prompt"`
 	Completion string              `json:"completion"`
-	Rewards    map[string]*float64 `json:"rewards"` // null: could not be scored
-	Advantage  float64             `json:"advantage"`
+	Rewards    map[string]*float64 `json:"rewards"`   // null: could not be scored
+	Advantage  float64             `json:"advantage"` // 0 in evaluations of one completion for each prompt
 	Truncated  bool                `json:"truncated"`
 	Reason     string              `json:"reason,omitempty"`
 	Parts      []rewards.Part      `json:"parts,omitempty"`
@@ -61,6 +64,35 @@ func writeCompletions(path string, t table, details map[*grpo.Completion]Detail)
 		}
 	}
 	return f.Close()
+}
+
+// value is the line's reward as people read it: the only one, or the first of several by name.
+func (l completionLine) value() string {
+	for _, name := range slices.Sorted(maps.Keys(l.Rewards)) {
+		if v := l.Rewards[name]; v != nil {
+			return fmt.Sprintf("%.2f", *v)
+		}
+	}
+	return "none"
+}
+
+// readCompletions reads a file that writeCompletions wrote.
+func readCompletions(path string) ([]completionLine, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []completionLine
+	for dec := json.NewDecoder(f); ; {
+		var l completionLine
+		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		out = append(out, l)
+	}
 }
 
 // promptText is the prompt as a person reads it: the last message of a conversation.

@@ -54,5 +54,5 @@ func (t *Trainer) Evaluate(ctx context.Context, step int) (map[string]float64, e
 	if len(t.HeldOut) == 0 {
 		return nil, nil
 	}
-	return t.rollouts.Evaluate(ctx, step, t.HeldOut, t.dir.join("eval", fmt.Sprintf("step_%d.jsonl", step)))
+	return t.rollouts.Evaluate(ctx, step, t.HeldOut, t.evalFile(step))
 }

@@ -44,6 +44,9 @@ func (c *core) Summary(w io.Writer) error {
 			fmt.Fprintf(w, "%-12s %.3f -> %.3f (held out)\n", name, curve[0], curve[len(curve)-1])
 		}
 	}
+	if err := c.beforeAfter(w, records); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "\n%-30s metrics, a JSON object a line\n", c.dir.metrics())
 	if c.state.Kind == "grpo" {
 		fmt.Fprintf(w, "%-30s what was sampled and how it was scored\n", c.dir.join("completions"))
@@ -53,6 +56,37 @@ func (c *core) Summary(w io.Writer) error {
 		fmt.Fprintf(w, "%-30s the best one: %s %.4f\n", stepFolder(c.dir.saved, b.Step), c.Config.Checkpoint.MetricForBestModel, b.Value)
 	}
 	return nil
+}
+
+// beforeAfter shows the first held-out prompts with a completion before and after training.
+func (c *core) beforeAfter(w io.Writer, records []track.Record) error {
+	var steps []int
+	for _, r := range records {
+		if _, ok := r.Values["eval_reward"]; ok {
+			steps = append(steps, r.Step)
+		}
+	}
+	if len(steps) < 2 {
+		return nil
+	}
+	before, err := readCompletions(c.evalFile(steps[0]))
+	if err != nil {
+		return err
+	}
+	after, err := readCompletions(c.evalFile(steps[len(steps)-1]))
+	if err != nil || len(before) != len(after) {
+		return err
+	}
+	each, shown := c.Config.Eval.NumGenerationsEval, 3
+	for i := 0; i < len(before) && i < shown*each; i += each {
+		fmt.Fprintf(w, "\n  %s\n    before %s  %s\n    after  %s  %s\n", clip(before[i].Prompt, 110),
+			before[i].value(), clip(before[i].Completion, 96), after[i].value(), clip(after[i].Completion, 96))
+	}
+	return nil
+}
+
+func (c *core) evalFile(step int) string {
+	return c.dir.join("eval", fmt.Sprintf("step_%d.jsonl", step))
 }
 
 // series are the values of a metric over the run.
