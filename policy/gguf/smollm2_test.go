@@ -21,7 +21,7 @@ import (
 func TestImportSmolLM2(t *testing.T) {
 	file := os.Getenv("RUBICON_SMOLLM2_GGUF")
 	if file == "" {
-		t.Skip("RUBICON_SMOLLM2_GGUF is not set")
+		t.Fatal("set RUBICON_SMOLLM2_GGUF to the file that scripts/fetch-smollm2.sh gets")
 	}
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := Import(file, dir); err != nil {
