@@ -13,6 +13,7 @@ import (
 // the objective its loss and gradient in these, and the model pulls that back. accum is the number of micro-batches in
 // this optimiser step.
 func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
+	t.Console.Tick(t.state.Step+1, "learning")
 	began := t.Now()
 	rows = byPrompt(rows)
 	if len(rows) == 0 {

@@ -29,7 +29,6 @@ func (c *core) run(ctx context.Context, s stepper) error {
 	}
 	stopped := false
 	for c.state.Step < c.total && !stopped {
-		c.Console.Tick(c.state.Step+1, "step")
 		began, tokens := c.Now(), c.state.NumTokens
 		if err := s.Step(ctx); err != nil {
 			return err

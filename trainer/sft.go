@@ -100,6 +100,7 @@ func fill(examples []Example, length int) [][]int {
 
 // Step is one optimiser step.
 func (s *SFT) Step(ctx context.Context) error {
+	s.Console.Tick(s.state.Step+1, "learning")
 	micros := s.next()
 	learned, tokens := 0, 0
 	for _, m := range micros {

@@ -65,16 +65,21 @@ func planMemory(shape policy.Config, o policy.PlanOptions, dev device.Device, w 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "memory     %s: weights %s, trained %s, activations %s, sampling %s\n", gigabytes(p.Total()),
-		gigabytes(p.Weights), gigabytes(p.Adapters+p.Gradients+p.Optimizer), gigabytes(p.Activations), gigabytes(p.Cache+p.Decoding))
+	fmt.Fprintf(w, "memory     %s: weights %s, trained %s, activations %s, sampling %s\n", size(p.Total()),
+		size(p.Weights), size(p.Adapters+p.Gradients+p.Optimizer), size(p.Activations), size(p.Cache+p.Decoding))
 	if limit := dev.Info().Memory; limit > 0 && p.Total() > limit {
 		return fmt.Errorf("the run needs about %s of memory, the device has %s: lower optim.per_device_train_batch_size (and raise optim.gradient_accumulation_steps as much), rollout.max_completion_length or rollout.max_batch, keep model.gradient_checkpointing on, or set model.dtype=bfloat16",
-			gigabytes(p.Total()), gigabytes(limit))
+			size(p.Total()), size(limit))
 	}
 	return nil
 }
 
-func gigabytes(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
+func size(bytes int64) string {
+	if bytes < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	}
+	return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
+}
 
 // count prints a number of parameters.
 func count(n int) string {

@@ -57,7 +57,10 @@ func (c *Console) Tick(step int, doing string) {
 		return
 	}
 	c.clear()
-	fmt.Fprintf(c.W, "step %d/%d  %s  eta %s", step, c.Total, doing, c.eta(step-1))
+	fmt.Fprintf(c.W, "step %d/%d  %s", step, c.Total, doing)
+	if eta := c.eta(step - 1); eta > 0 {
+		fmt.Fprintf(c.W, "  eta %s", eta)
+	}
 	c.dirty = true
 }
 
