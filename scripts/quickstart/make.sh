@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the model inside the binary from nothing: data, tokenizer, training from random weights, two gates, and the
-# files of internal/embedded/quickstart. About 6 minutes on two cores. The same machine gives the same bytes.
+# files of internal/embedded/quickstart. About 7 minutes on two cores. The same machine gives the same bytes.
 #
 # usage: scripts/quickstart/make.sh [WORK]   (default runs)
 set -euo pipefail
