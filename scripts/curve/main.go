@@ -28,7 +28,8 @@ type point struct{ step, value float64 }
 type line struct {
 	name   string
 	points []point
-	dots   bool // evaluations: few points, marked
+	colour string
+	dots   bool // held out: few points, marked
 }
 
 func main() {
@@ -47,13 +48,13 @@ func draw(out, title, metric string, runs []string) error {
 		return fmt.Errorf("give -o FILE and the folders of runs")
 	}
 	var lines []line
-	for _, run := range runs {
+	for i, run := range runs {
 		records, err := track.ReadJSONL(filepath.Join(run, "metrics.jsonl"))
 		if err != nil {
 			return err
 		}
-		name := filepath.Base(run)
-		for _, l := range []line{{name: name, points: series(records, metric)}, {name: name + ", held out", points: series(records, "eval_"+metric), dots: true}} {
+		name, colour := filepath.Base(run), colours[i%len(colours)]
+		for _, l := range []line{{name, series(records, metric), colour, false}, {name, series(records, "eval_"+metric), colour, true}} {
 			if len(l.points) > 0 {
 				lines = append(lines, l)
 			}
@@ -100,24 +101,29 @@ func svg(title, metric string, lines []line) string {
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%.0f</text>`+"\n", x(s), height-low+18, s)
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">step</text>`+"\n", width-right, height-4)
-	for i, l := range lines {
-		drawLine(&b, l, colours[i%len(colours)], x, y)
-		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", width-230, height-low-10-16*(len(lines)-1-i), colours[i%len(colours)], html.EscapeString(l.name+": "+metric))
+	legend := 0
+	for _, l := range lines {
+		drawLine(&b, l, x, y)
+		if !l.dots {
+			legend++
+			fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", width-256, height-low-12-16*legend, l.colour, html.EscapeString(l.name+": "+metric))
+		}
 	}
+	fmt.Fprintf(&b, `<text x="%d" y="%d">line: training, dots: held out</text>`+"\n", width-256, height-low-10)
 	return b.String() + "</svg>\n"
 }
 
-func drawLine(b *strings.Builder, l line, colour string, x, y func(float64) float64) {
+func drawLine(b *strings.Builder, l line, x, y func(float64) float64) {
 	var path []string
 	for _, p := range l.points {
 		path = append(path, fmt.Sprintf("%.1f,%.1f", x(p.step), y(p.value)))
 		if l.dots {
-			fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"/>`+"\n", x(p.step), y(p.value), colour)
+			fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"/>`+"\n", x(p.step), y(p.value), l.colour)
 		}
 	}
-	dash := ""
+	dash := `1" stroke-opacity="0.5"`
 	if l.dots {
-		dash = ` stroke-dasharray="4 4"`
+		dash = `2" stroke-dasharray="4 4"`
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", strings.Join(path, " "), colour, dash)
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s/>`+"\n", strings.Join(path, " "), l.colour, dash)
 }
