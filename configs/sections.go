@@ -57,7 +57,7 @@ type Sampling struct {
 // Rollout is the sampling of training completions.
 type Rollout struct {
 	Sampling `yaml:",inline"`
-	MaxBatch int `yaml:"max_batch" min:"0" doc:"Completions sampled at the same time. 0: all of a step. Changes memory and speed, never the samples."`
+	MaxBatch int `yaml:"max_batch" min:"0" doc:"Completions sampled at the same time. 0: up to 64. Changes memory and speed, never the samples."`
 	KVTokens int `yaml:"kv_tokens" min:"0" doc:"Size of the key/value cache, tokens. 0: what the completions sampled at the same time can need."`
 }
 

@@ -54,6 +54,9 @@ func (c *Config) faults() []Fault {
 	return fs
 }
 
+// maxCount is the largest size or count of anything; products of two of them fit into an int.
+const maxCount = math.MaxInt32
+
 // bounds checks what the tags of a field say.
 func (fs *faulty) bounds(f field, v reflect.Value) {
 	if v.Kind() == reflect.Pointer {
@@ -80,6 +83,7 @@ func (fs *faulty) bounds(f field, v reflect.Value) {
 	fs.check(f.Min == nil || x >= *f.Min, f.Path, "is %v: set it to at least %v", x, deref(f.Min))
 	fs.check(f.Above == nil || x > *f.Above, f.Path, "is %v: set it above %v", x, deref(f.Above))
 	fs.check(f.Max == nil || x <= *f.Max, f.Path, "is %v: set it to at most %v", x, deref(f.Max))
+	fs.check(!v.CanInt() || strings.HasSuffix(f.Path, "seed") || x <= maxCount, f.Path, "is %v: set it to at most %d", x, maxCount)
 	if v.Type() == reflect.TypeFor[Period]() {
 		fs.check(x < 1 || x == math.Trunc(x), f.Path, "is %v: set it to whole steps, or below 1 to a share of all steps", x)
 	}
@@ -121,6 +125,8 @@ func (fs *faulty) sampling(c *Config) {
 func (fs *faulty) optim(c *Config) {
 	o := c.Optim
 	fs.check(o.MaxSteps != 0, "optim.max_steps", "is 0: set it to at least 1, or to -1 for num_train_epochs")
+	fs.check(o.NumTrainEpochs <= maxCount, "optim.num_train_epochs", "is %v: set it to at most %d", o.NumTrainEpochs, maxCount)
+	fs.check(o.WarmupSteps <= maxCount, "optim.warmup_steps", "is %v: set it to at most %d", o.WarmupSteps, maxCount)
 	fs.check(o.MaxSteps != -1 || o.NumTrainEpochs > 0, "optim.num_train_epochs", "is 0: set it above 0, or set optim.max_steps")
 	fs.check(o.AdamBeta1 < 1, "optim.adam_beta1", "is 1: set it below 1")
 	fs.check(o.AdamBeta2 < 1, "optim.adam_beta2", "is 1: set it below 1")

@@ -35,8 +35,8 @@ func (c Config) Batching(s Sizes) (Batching, error) {
 	if len(f) > 0 {
 		return Batching{}, f[0]
 	}
-	if s.PerDeviceTrainBatchSize < 0 || s.GradientAccumulationSteps < 0 || s.TrainBatchSize < 0 || s.World < 0 {
-		return Batching{}, fmt.Errorf("batch sizes must not be negative, got %+v", s)
+	if err := c.checkSizes(s); err != nil {
+		return Batching{}, err
 	}
 	b := Batching{
 		PerDevice:   s.PerDeviceTrainBatchSize,
@@ -62,6 +62,31 @@ func (c Config) Batching(s Sizes) (Batching, error) {
 	}
 	b.Prompts = b.GenerationBatch / b.Generations
 	return b, nil
+}
+
+// checkSizes bounds what is multiplied, so that no product overflows.
+func (c Config) checkSizes(s Sizes) error {
+	const most = 1 << 20
+	orZero := func(p *int) int {
+		if p == nil {
+			return 0
+		}
+		return *p
+	}
+	for _, x := range []struct {
+		name string
+		n    int
+	}{
+		{"per_device_train_batch_size", s.PerDeviceTrainBatchSize}, {"gradient_accumulation_steps", s.GradientAccumulationSteps},
+		{"data.train_batch_size", s.TrainBatchSize}, {"the number of processes", s.World},
+		{"grpo.num_generations", c.NumGenerations}, {"grpo.num_iterations", c.NumIterations},
+		{"grpo.steps_per_generation", orZero(c.StepsPerGeneration)}, {"grpo.generation_batch_size", orZero(c.GenerationBatchSize)},
+	} {
+		if x.n < 0 || x.n > most {
+			return fmt.Errorf("%s is %d: it must not be negative, nor above %d", x.name, x.n, most)
+		}
+	}
+	return nil
 }
 
 // fromCompletions is TRL's rule: everything counts completions.
@@ -152,16 +177,20 @@ func (b Batching) String() string {
 	return s + fmt.Sprintf("; an optimiser step every %d micro-steps", b.GradAccum)
 }
 
-// divisors lists the divisors of n that are at least 2.
+// divisors lists the divisors of n from 2 up to a size that a group may well have.
 func divisors(n int) string {
+	const most = 1024
 	var out []string
-	for d := 2; d <= n; d++ {
+	for d := 2; d <= min(n, most); d++ {
 		if n%d == 0 {
 			out = append(out, fmt.Sprint(d))
 		}
 	}
-	if out == nil {
+	if n == 1 {
 		return "nothing (the batch is a single completion)"
+	}
+	if out == nil {
+		return fmt.Sprintf("nothing up to %d", most)
 	}
 	return strings.Join(out, ", ")
 }

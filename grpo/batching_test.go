@@ -49,6 +49,9 @@ func TestBatchingRefuses(t *testing.T) {
 		"set per_device_train_batch_size to one of 2, 4, 8, 16, 32": {func(*Config) {}, Sizes{TrainBatchSize: 4, PerDeviceTrainBatchSize: 5}},
 		"per_device_train_batch_size 4 x steps_per_generation 2":    {func(c *Config) { c.StepsPerGeneration = ptr(2) }, Sizes{TrainBatchSize: 4, PerDeviceTrainBatchSize: 4}},
 		"must not be negative":                                      {func(*Config) {}, Sizes{World: -1}},
+		"gradient_accumulation_steps is 4611686018427387904":        {func(*Config) {}, Sizes{GradientAccumulationSteps: 1 << 62}},
+		"grpo.num_iterations is 1048577":                            {func(c *Config) { c.NumIterations = 1<<20 + 1 }, Sizes{}},
+		"to one of nothing up to 1024":                              {func(*Config) {}, Sizes{PerDeviceTrainBatchSize: 1000003}},
 		"num_generations: 1":                                        {func(c *Config) { c.NumGenerations = 1 }, Sizes{}},
 	} {
 		if _, err := with(c.cfg).Batching(c.sizes); err == nil || !strings.Contains(err.Error(), want) {

@@ -6,7 +6,7 @@ import "github.com/rubicon-rl/rubicon/internal/device"
 type PlanOptions struct {
 	LoadOptions
 	LoRA     *LoRAConfig // the adapter that is trained; nil: none
-	Frozen   int         // frozen copies of it
+	Frozen   int         // frozen copies of it; where all weights are trained, frozen models beside it
 	Update   bool        // something is trained: gradients and AdamW's moments
 	KeepAll  bool        // ForwardOptions.KeepAll
 	Tokens   int         // of the largest forest of a training pass, a shared prompt counting once; 0: no such pass
@@ -49,6 +49,11 @@ func MemoryPlan(c Config, o PlanOptions) (Plan, error) {
 			trained += int64(mod.R) * int64(in+out)
 		}
 		p.Adapters = f32Bytes * trained * int64(1+o.Frozen)
+	}
+	if o.LoRA == nil && o.Frozen > 0 {
+		var frozen Plan
+		frozen.addWeights(c, LoadOptions{DType: o.DType})
+		p.Weights += int64(o.Frozen) * frozen.Weights
 	}
 	if o.Update {
 		p.Gradients, p.Optimizer = f32Bytes*trained, 2*f32Bytes*trained

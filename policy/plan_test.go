@@ -15,10 +15,14 @@ func TestMemoryPlan(t *testing.T) {
 		{LoRA: &lora, Update: true},
 		{LoRA: &lora, Update: true, Frozen: 1, KeepAll: true, HasKL: true},
 		{LoadOptions: LoadOptions{Train: "full"}, Update: true},
+		{LoadOptions: LoadOptions{Train: "full"}, Update: true, Frozen: 1},
 		{LoadOptions: LoadOptions{DType: "bfloat16"}, LoRA: &lora, Update: true},
 	} {
 		dev := openReference(t) // its sizes are those of its elements, without padding
 		m := loadTiny(t, dev, "qwen2", o.LoadOptions)
+		if o.LoRA == nil && o.Frozen > 0 {
+			loadTiny(t, dev, "qwen2", LoadOptions{})
+		}
 		f := groups(dev)
 		l, err := arrange(f, limits{m.cfg.Vocab, m.cfg.MaxPositions})
 		must(t, err)
@@ -41,7 +45,7 @@ func TestMemoryPlan(t *testing.T) {
 		}
 		params, err := m.Params(set)
 		must(t, err)
-		for range o.Frozen {
+		if o.LoRA != nil && o.Frozen > 0 {
 			must(t, m.CopyAdapter("start", set))
 		}
 		adam, err := NewAdamW(dev, params)

@@ -76,7 +76,7 @@ func (t *Trainer) inputs(rows []grpo.Row, out policy.Output, accum int) (grpo.In
 func sameBits(rows []grpo.Row, logp []float32) error {
 	for _, r := range rows {
 		for i, m := range scored(r) {
-			if m && logp[i] != r.Completion.LogP[i] {
+			if m && math.Float32bits(logp[i]) != math.Float32bits(r.Completion.LogP[i]) {
 				return fmt.Errorf("prompt %q, token %d: the trainer's log-probability %v is not the sampler's %v: the engine is broken on this machine; report it with the output of rubicon version",
 					r.Prompt.ID, i, logp[i], r.Completion.LogP[i])
 			}

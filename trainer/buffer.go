@@ -94,6 +94,9 @@ func (t *Trainer) load(dir string) error {
 	if err := gob.NewDecoder(f).Decode(&b); err != nil {
 		return fmt.Errorf("%s: %w", bufferFile, err)
 	}
+	if len(b.Completions) != len(b.Prompts) {
+		return fmt.Errorf("%s: %d groups of %d prompts", bufferFile, len(b.Completions), len(b.Prompts))
+	}
 	t.buffer = buffer{Perm: b.Perm, Used: b.Used, Serves: b.Serves, SampledAt: b.SampledAt}
 	for i, p := range b.Prompts {
 		if p < 0 || p >= len(t.Prompts) {

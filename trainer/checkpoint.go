@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,9 +66,13 @@ func (c *core) saveState(dir string) error {
 	return errors.Join(err, writeJSON(filepath.Join(dir, stateFile), c.state))
 }
 
-// prune removes the oldest checkpoints beyond save_total_limit, never the best one.
+// prune removes the oldest checkpoints beyond save_total_limit, never the best one, and what a process
+// that was killed while it saved left behind.
 func (c *core) prune() error {
 	limit := c.Config.Checkpoint.SaveTotalLimit
+	if err := removeHalves(c.dir.saved); err != nil {
+		return err
+	}
 	steps, err := stepFolders(c.dir.saved)
 	if err != nil || limit == 0 {
 		return err
@@ -110,7 +115,7 @@ func (c *core) resumeFrom() (string, error) {
 			fmt.Fprintf(c.Console.W, "passed over: %v\n", b)
 		}
 		if path == "" && from == "newest" {
-			return "", fmt.Errorf("no whole checkpoint in %s to resume from: start without --resume, or use --resume auto", c.dir.saved)
+			return "", fmt.Errorf("no whole checkpoint in %s to resume from: --resume=auto starts anew", c.dir.saved)
 		}
 		return path, nil
 	default:
@@ -126,7 +131,7 @@ func (c *core) load(ctx context.Context, dir string, extra func(dir string) erro
 	if err != nil {
 		return err
 	}
-	var s State
+	s := State{Latest: map[string]float64{}}
 	if err := json.Unmarshal(b, &s); err != nil {
 		return fmt.Errorf("%s: %w", stateFile, err)
 	}
@@ -184,6 +189,9 @@ func (c *core) judgeBest(values map[string]float64) (bool, error) {
 	}
 	if !ok {
 		return false, fmt.Errorf("checkpoint.metric_for_best_model: the evaluation has no %q", o.MetricForBestModel)
+	}
+	if math.IsNaN(v) { // nothing could be scored
+		return false, nil
 	}
 	if b := c.state.Best; b != nil && !better(o, v, b.Value) {
 		return false, nil

@@ -35,12 +35,12 @@ type completionLine struct {
 	Parts      []rewards.Part      `json:"parts,omitempty"`
 }
 
-// writeCompletions writes t to path, one completion a line.
-func writeCompletions(path string, t table, details map[*grpo.Completion]Detail) error {
+// writeCompletions writes t to path, one completion a line; mode is os.O_TRUNC, or os.O_APPEND to add to what is there.
+func writeCompletions(path string, t table, details map[*grpo.Completion]Detail, mode int) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|mode, 0o644)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -53,6 +52,9 @@ type State struct {
 	Window       grpo.Window `json:"window"`
 	Best         *best       `json:"best,omitempty"`
 	Adam         int         `json:"adam_steps"`
+
+	Latest  map[string]float64 `json:"latest"`   // what a log line says of its last step alone
+	EvalDue bool               `json:"eval_due"` // an interrupt put the evaluation after this step off
 }
 
 type best struct {
@@ -66,13 +68,14 @@ type core struct {
 	params   *policy.Params
 	optim    *policy.AdamW
 	schedule func(step int) float64
+	micro    int // micro-steps of one pass over the data
+	steps    int // optimiser steps of one pass over the data
 	total    int // optimiser steps of the run
 	dir      *Dir
 	metrics  *track.JSONL
 	state    State
-	loss     float64 // of this step so far
-	latest   map[string]float64
-	batch    any                // what the step trained on, written down if it goes wrong
+	loss     float64            // of this step so far
+	batch    func() any         // what the step trained on, written down if it goes wrong
 	timing   map[string]float64 // seconds of each phase of this step
 }
 
@@ -91,8 +94,8 @@ func newCore(p Parts, kind string) (*core, error) {
 		optim.Close()
 		return nil, err
 	}
-	return &core{Parts: p, params: params, optim: optim, dir: dir, latest: map[string]float64{}, timing: map[string]float64{},
-		state: State{Kind: kind, Model: p.Model.Fingerprint()}}, nil
+	return &core{Parts: p, params: params, optim: optim, dir: dir, timing: map[string]float64{},
+		state: State{Kind: kind, Model: p.Model.Fingerprint(), Latest: map[string]float64{}}}, nil
 }
 
 // Close gives back what newCore took.
@@ -128,11 +131,17 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 
 // writeConfig writes the resolved configuration into the run's folder.
 func (c *core) writeConfig() error {
+	resolved := *c.Config
+	resolved.Checkpoint.Resume = "" // is for this call alone
 	var b bytes.Buffer
-	if err := configs.Print(&b, c.Config); err != nil {
+	if err := configs.Print(&b, &resolved); err != nil {
 		return err
 	}
-	return os.WriteFile(c.dir.join("config.yaml"), b.Bytes(), 0o644)
+	half := c.dir.join(".config.yaml") // a full disk must not cost the file that is there
+	if err := os.WriteFile(half, b.Bytes(), 0o644); err != nil {
+		return errors.Join(err, os.Remove(half))
+	}
+	return os.Rename(half, c.dir.join("config.yaml"))
 }
 
 // update moves the parameters along the accumulated gradient, clipped, and counts the step. A loss or gradient that is
@@ -167,7 +176,7 @@ func (c *core) update() error {
 		}
 	}
 	c.state.Window.Add(map[string]float64{"loss": loss})
-	c.latest["grad_norm"], c.latest["learning_rate"] = norm, lr
+	c.state.Latest["grad_norm"], c.state.Latest["learning_rate"] = norm, lr
 	return nil
 }
 
@@ -175,7 +184,7 @@ func (c *core) update() error {
 func (c *core) skip() error {
 	c.state.Step++
 	c.state.Skipped++
-	c.latest["skipped_steps"] = float64(c.state.Skipped)
+	c.state.Latest["skipped_steps"] = float64(c.state.Skipped)
 	return nil
 }
 
@@ -192,35 +201,24 @@ func totalSteps(o configs.Optim, perEpoch int) int {
 	return int(math.Ceil(o.NumTrainEpochs * float64(perEpoch)))
 }
 
-// badStep writes down the step's batch and decides whether the run can go on.
-func (c *core) badStep(loss, norm float64) error {
-	c.state.BadSteps++
-	c.latest["bad_steps"] = float64(c.state.BadSteps)
-	path := c.dir.join("bad", fmt.Sprintf("step_%d.json", c.state.Step))
-	dump := map[string]any{"step": c.state.Step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "batch": c.batch}
-	if err := writeJSON(path, dump); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.Console.W, "step %d: loss %v, gradient norm %v: nothing was changed, the batch is in %s\n", c.state.Step, loss, norm, path)
-	if c.state.BadSteps >= c.Config.Optim.MaxBadSteps {
-		return fmt.Errorf("%w %d steps in a row (optim.max_bad_steps): lower optim.learning_rate or optim.max_grad_norm and go on from an earlier checkpoint",
-			ErrDiverged, c.state.BadSteps)
-	}
-	return nil
-}
-
 // log writes the window's averages.
 func (c *core) log() error {
 	values := c.state.Window.Flush()
-	for n, v := range c.latest {
+	for n, v := range c.state.Latest {
 		values[n] = v
 	}
-	clear(c.latest)
+	clear(c.state.Latest)
 	values["num_tokens"] = float64(c.state.NumTokens)
 	return c.record(values)
 }
 
+// epoch is how often the data has been gone through, as transformers counts it.
+func (c *core) epoch() float64 {
+	return float64(c.state.Step/c.steps) + float64(c.state.Micro)/float64(c.micro)
+}
+
 func (c *core) record(values map[string]float64) error {
+	values["epoch"] = c.epoch()
 	r := track.Record{Step: c.state.Step, Values: values}
 	return track.Multi{c.metrics, c.Console}.Log(r)
 }

@@ -32,10 +32,10 @@ func openDir(c *configs.Config) (*Dir, error) {
 	if held, err := d.lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("lock the run's folder: %w", err)
 	} else if !held {
-		return nil, fmt.Errorf("another process runs in %s: wait for it, or choose another run_name", d.path)
+		return nil, fmt.Errorf("another process runs in %s: wait for it, or choose another output_dir", d.path)
 	}
 	if _, err := os.Stat(d.metrics()); err == nil && c.Checkpoint.Resume == "" {
-		return nil, errors.Join(fmt.Errorf("%s holds a run: go on with it by --resume, or choose another run_name", d.path), d.close())
+		return nil, errors.Join(fmt.Errorf("%s holds a run: go on with it by --resume, or choose another output_dir", d.path), d.close())
 	}
 	return d, nil
 }

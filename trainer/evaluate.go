@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -34,7 +35,7 @@ func (r *Rollouts) Evaluate(ctx context.Context, step int, heldOut []grpo.Prompt
 	for name, v := range m.Values() {
 		values["eval_"+name] = v
 	}
-	return values, writeCompletions(out, table{scored.Columns, groups}, scored.Details)
+	return values, writeCompletions(out, table{scored.Columns, groups}, scored.Details, os.O_TRUNC)
 }
 
 // evalSampling is section eval's sampling, with the rollout's where it says so.

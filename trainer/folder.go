@@ -176,6 +176,17 @@ func stepFolders(dir string) ([]int, error) {
 	return steps, nil
 }
 
+// removeHalves removes the temporary folders of checkpoints in dir, which nobody is writing.
+func removeHalves(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), tmpPrefix); ok && strings.Contains(rest, stepPrefix) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
 func stepFolder(dir string, step int) string { return filepath.Join(dir, fmt.Sprint(stepPrefix, step)) }
 
 // newestWhole returns the newest whole checkpoint in dir, or "" if there is none, and says of each broken one that

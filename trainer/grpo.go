@@ -20,12 +20,12 @@ type Trainer struct {
 	Reference        Reference
 	objective        *grpo.Objective
 	batching         grpo.Batching
-	epoch            int  // micro-steps of one pass over the data
 	sampled          bool // the sampler's numbers differ from the trainer's
 	exact            bool // the trainer's log-probabilities have the sampler's bits: no dropout either
 	entropy          grpo.EntropyControl
 	buffer           buffer
 	shown            table // the last generation, for people
+	noted            int   // the step whose completions were written last
 	details          map[*grpo.Completion]Detail
 }
 
@@ -78,8 +78,8 @@ func New(p Parts, in Task) (*Trainer, error) {
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference,
 	}
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))
-	micro, steps := batching.Epoch(len(in.Prompts))
-	t.epoch, t.total = micro, totalSteps(cfg.Optim, steps)
+	t.micro, t.steps = batching.Epoch(len(in.Prompts))
+	t.total = totalSteps(cfg.Optim, t.steps)
 	return t, nil
 }
 

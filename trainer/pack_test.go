@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"math"
 	"reflect"
 	"testing"
 
@@ -56,5 +57,10 @@ func TestSameBits(t *testing.T) {
 	}
 	if err := sameBits([]grpo.Row{r}, []float32{-1.0000001, -2}); err == nil {
 		t.Error("a different bit went unnoticed")
+	}
+	nan := float32(math.NaN()) // of a policy that is beyond use: for the objective to say
+	r.Completion.LogP[0] = nan
+	if err := sameBits([]grpo.Row{r}, []float32{nan, 0}); err != nil {
+		t.Error(err)
 	}
 }

@@ -128,7 +128,7 @@ func testTrainer(t *testing.T, model string, lora bool, overrides []string, adap
 	schedule, err := NewSchedule(cfg.Optim, 5)
 	check(t, err)
 	parts := Parts{Config: cfg, Device: dev, Model: m, Adapter: set, Now: time.Now, Console: &track.Console{W: io.Discard, Now: time.Now}}
-	c := &core{Parts: parts, params: params, optim: optim, schedule: schedule, total: 5, latest: map[string]float64{}, timing: map[string]float64{}}
+	c := &core{Parts: parts, params: params, optim: optim, schedule: schedule, total: 5, state: State{Latest: map[string]float64{}}, timing: map[string]float64{}}
 	return &Trainer{core: c, objective: objective, batching: batching, exact: true, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		Reference: Reference{Model: m}, buffer: buffer{SampledAt: -1}}
 }
@@ -182,7 +182,7 @@ func recordedRows(tensors map[string]golden.Tensor, prefix string) (rows []grpo.
 func compareLog(t *testing.T, tr *Trainer, want map[string]float64) {
 	t.Helper()
 	got := tr.state.Window.Flush()
-	got["grad_norm"], got["learning_rate"] = tr.latest["grad_norm"], tr.latest["learning_rate"]
+	got["grad_norm"], got["learning_rate"] = tr.state.Latest["grad_norm"], tr.state.Latest["learning_rate"]
 	for _, name := range []string{"loss", "grad_norm", "learning_rate", "entropy", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean", "cispo_clip_ratio"} {
 		w, ok := want[name]
 		if !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/device"
@@ -22,6 +23,7 @@ const (
 func (t *Trainer) refill(ctx context.Context) error {
 	var all, kept []grpo.Group
 	var columns []grpo.Column
+	t.details = map[*grpo.Completion]Detail{}
 	for draws := 1; ; draws++ {
 		groups, err := t.sample(ctx)
 		if err != nil {
@@ -146,5 +148,10 @@ func (t *Trainer) note(columns []grpo.Column, groups []grpo.Group) error {
 	t.state.Window.Add(m.Values())
 	t.state.Window.Add(grpo.LengthMetrics(groups).Values())
 	t.shown = table{columns, groups}
-	return writeCompletions(t.dir.join("completions", fmt.Sprintf("step_%d.jsonl", t.state.Step+1)), t.shown, t.details)
+	mode := os.O_TRUNC
+	if t.noted == t.state.Step+1 { // a further generation of the step
+		mode = os.O_APPEND
+	}
+	t.noted = t.state.Step + 1
+	return writeCompletions(t.dir.join("completions", fmt.Sprintf("step_%d.jsonl", t.noted)), t.shown, t.details, mode)
 }

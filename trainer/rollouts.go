@@ -97,13 +97,18 @@ func (r *Rollouts) Score(ctx context.Context, step int, groups []grpo.Group) (Sc
 		return Scored{}, fmt.Errorf("%s gave %d scores for %d completions", r.Name, len(scores), len(rows))
 	}
 	out := Scored{Details: make(map[*grpo.Completion]Detail, len(rows))}
-	out.Columns = columnsOf(scores, grpo.Column{Name: r.Name, Weight: r.Config.Reward.Weight})
+	itself := grpo.Column{Name: r.Name, Weight: r.Config.Reward.Weight}
+	out.Columns = []grpo.Column{itself}
 	for i, c := range rows {
 		s := scores[i]
-		c.Rewards = valuesOf(s)
-		if len(c.Rewards) != len(out.Columns) {
-			return Scored{}, fmt.Errorf("%s gave %d columns for one completion and %d for another", r.Name, len(out.Columns), len(c.Rewards))
+		columns := columnsOf(s, itself)
+		if i == 0 {
+			out.Columns = columns
 		}
+		if !slices.Equal(columns, out.Columns) {
+			return Scored{}, fmt.Errorf("%s gave columns %v for one completion and %v for another", r.Name, out.Columns, columns)
+		}
+		c.Rewards = valuesOf(s)
 		if c.Unscorable() {
 			out.Unscorable += 1 / float64(len(rows))
 		}
@@ -112,13 +117,13 @@ func (r *Rollouts) Score(ctx context.Context, step int, groups []grpo.Group) (Sc
 	return out, nil
 }
 
-// columnsOf are the reward functions behind scores: the provider's parts, or the provider itself.
-func columnsOf(scores []rewards.Score, itself grpo.Column) []grpo.Column {
-	if len(scores) == 0 || scores[0].Columns == nil {
+// columnsOf are the reward functions behind a score: the provider's parts, or the provider itself.
+func columnsOf(s rewards.Score, itself grpo.Column) []grpo.Column {
+	if s.Columns == nil {
 		return []grpo.Column{itself}
 	}
 	var out []grpo.Column
-	for _, c := range scores[0].Columns {
+	for _, c := range s.Columns {
 		out = append(out, grpo.Column{Name: c.Name, Weight: c.Weight})
 	}
 	return out

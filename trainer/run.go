@@ -23,8 +23,18 @@ func (c *core) run(ctx context.Context, s stepper) error {
 		return err
 	}
 	if c.state.Step == 0 && c.Config.Eval.EvalOnStart {
-		if _, err := c.evaluate(ctx, s); err != nil {
+		if _, err := c.measure(ctx, s); err != nil {
 			return err
+		}
+	}
+	if c.state.EvalDue {
+		c.state.EvalDue = false
+		if improved, err := c.evaluate(ctx, s); err != nil {
+			return err
+		} else if improved {
+			if err := c.checkpoint(s.save); err != nil {
+				return err
+			}
 		}
 	}
 	stopped := false
@@ -58,14 +68,16 @@ func (c *core) run(ctx context.Context, s stepper) error {
 func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 	step, last := c.state.Step, c.state.Step == c.total
 	if c.due(c.Config.Track.LoggingSteps.Every(c.total)) || last || step == 1 && c.Config.Track.LoggingFirstStep {
-		c.latest["perf/max_memory_allocated_gb"] = c.memory()
+		c.state.Latest["perf/max_memory_allocated_gb"] = c.memory()
 		if err := c.log(); err != nil {
 			return err
 		}
 		s.show(c.Console.W)
 	}
 	improved := false
-	if c.due(c.Config.Eval.EvalSteps.Every(c.total)) && !stopped || last && c.Config.Eval.EvalOnEnd {
+	c.state.EvalDue = c.due(c.Config.Eval.EvalSteps.Every(c.total)) || last && c.Config.Eval.EvalOnEnd
+	if c.state.EvalDue && !stopped {
+		c.state.EvalDue = false
 		var err error
 		if improved, err = c.evaluate(ctx, s); err != nil {
 			return err
@@ -80,22 +92,28 @@ func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 // due reports whether something that happens every so many steps is due; 0: never.
 func (c *core) due(every int) bool { return every > 0 && c.state.Step%every == 0 }
 
-// evaluate measures the held-out set and logs it under eval_ names; improved: it is the best so far.
+// evaluate measures the held-out set; improved: it is the best so far.
 func (c *core) evaluate(ctx context.Context, s stepper) (improved bool, err error) {
+	values, err := c.measure(ctx, s)
+	if err != nil || values == nil {
+		return false, err
+	}
+	return c.judgeBest(values)
+}
+
+// measure logs the held-out set's metrics under eval_ names and returns them; nil if there is no such set.
+func (c *core) measure(ctx context.Context, s stepper) (map[string]float64, error) {
 	c.Console.Tick(c.state.Step, "evaluating")
 	began := c.Now()
 	values, err := s.Evaluate(ctx, c.state.Step)
 	if err != nil {
-		return false, fmt.Errorf("evaluate after step %d: %w", c.state.Step, err)
+		return nil, fmt.Errorf("evaluate after step %d: %w", c.state.Step, err)
 	}
 	if values == nil {
-		return false, nil
+		return nil, nil
 	}
 	values["eval_runtime"] = c.Now().Sub(began).Seconds()
-	if err := c.record(values); err != nil {
-		return false, err
-	}
-	return c.judgeBest(values)
+	return values, c.record(values)
 }
 
 // memory is what the device and this process hold, GB.

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
@@ -18,7 +19,7 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 		return nil, err
 	}
 	t.clock("timing_s/reward", began)
-	t.details = scored.Details
+	maps.Copy(t.details, scored.Details)
 	t.state.Window.Add(map[string]float64{"rewards/unscorable_frac": scored.Unscorable})
 	if d, ok := t.rollouts.Provider.(rewards.Drawer); ok {
 		t.state.Window.Add(d.Metrics())
@@ -34,7 +35,11 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 // noteReference sets the log-probabilities under the reference policy, per_device_train_batch_size rows at a time.
 func (t *Trainer) noteReference(groups []grpo.Group) error {
 	defer t.clock("timing_s/ref", t.Now())
-	rows := grpo.Rows(t.Config.GRPO, groups)
+	cfg := t.Config.GRPO
+	if cfg.KLInReward { // the reward is about every completion, also one that is not trained on
+		cfg.MaskTruncatedCompletions = false
+	}
+	rows := grpo.Rows(cfg, groups)
 	for len(rows) > 0 {
 		n := min(len(rows), t.batching.PerDevice)
 		err := t.logps(rows[:n], t.Reference, func(c *grpo.Completion, logp []float32) { c.Ref = logp })
@@ -46,11 +51,11 @@ func (t *Trainer) noteReference(groups []grpo.Group) error {
 	return nil
 }
 
-// learn lets a provider that changes between steps see the groups of a generation that is used up.
-func (t *Trainer) learn(ctx context.Context) error {
+// learn lets a provider that changes between steps see the groups of the generations that the step has used up.
+func (t *Trainer) learn(ctx context.Context, groups []grpo.Group) error {
 	l, ok := t.rollouts.Provider.(rewards.Learner)
-	if !ok || !t.buffer.spent() {
+	if !ok || len(groups) == 0 {
 		return nil
 	}
-	return l.Learn(ctx, t.state.Step, t.buffer.Groups)
+	return l.Learn(ctx, t.state.Step, groups)
 }

@@ -34,11 +34,10 @@ func (e Example) learned() int {
 type SFT struct {
 	*core
 	Examples, HeldOut []Example
-	micro             int // micro-batches in a pass over the data
 	accum             int
 	bins              [][]int // packing: the examples of each row; otherwise one example a row
 	order             []int   // of this epoch's rows
-	epoch             int     // that order is of; -1: none
+	ordered           int     // the epoch that order is of; -1: none
 }
 
 // NewSFT prepares a supervised run in its folder.
@@ -51,7 +50,7 @@ func NewSFT(p Parts, examples, heldOut []Example) (*SFT, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &SFT{core: c, Examples: examples, HeldOut: heldOut, epoch: -1, accum: max(1, cfg.Optim.GradientAccumulationSteps)}
+	s := &SFT{core: c, Examples: examples, HeldOut: heldOut, ordered: -1, accum: max(1, cfg.Optim.GradientAccumulationSteps)}
 	s.bins = make([][]int, len(examples))
 	for i := range examples {
 		s.bins[i] = []int{i}
@@ -60,7 +59,8 @@ func NewSFT(p Parts, examples, heldOut []Example) (*SFT, error) {
 		s.bins = fill(examples, cfg.Data.MaxLength)
 	}
 	s.micro = ceilDiv(len(s.bins), s.batchSize())
-	s.total = totalSteps(cfg.Optim, ceilDiv(s.micro, s.accum))
+	s.steps = ceilDiv(s.micro, s.accum)
+	s.total = totalSteps(cfg.Optim, s.steps)
 	return s, nil
 }
 
@@ -109,7 +109,7 @@ func (s *SFT) Step(ctx context.Context) error {
 			tokens += len(e.Tokens)
 		}
 	}
-	s.batch = micros
+	s.batch = func() any { return micros }
 	entropy := 0.0
 	for _, m := range micros {
 		if err := ctx.Err(); err != nil {
@@ -129,8 +129,7 @@ func (s *SFT) Step(ctx context.Context) error {
 
 // next returns the micro-batches of the next optimiser step.
 func (s *SFT) next() [][]Example {
-	epoch := s.state.Step / ceilDiv(s.micro, s.accum)
-	s.shuffle(epoch)
+	s.shuffle(s.state.Step / s.steps)
 	var out [][]Example
 	for k := s.state.Micro; k < min(s.state.Micro+s.accum, s.micro); k++ {
 		var batch []Example
@@ -147,10 +146,10 @@ func (s *SFT) next() [][]Example {
 
 // shuffle sets the order of an epoch's rows.
 func (s *SFT) shuffle(epoch int) {
-	if s.epoch == epoch {
+	if s.ordered == epoch {
 		return
 	}
-	s.epoch = epoch
+	s.ordered = epoch
 	if s.Config.Data.Shuffle {
 		s.order = data.Order(len(s.bins), dataSeed(s.Config), epoch)
 		return

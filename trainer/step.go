@@ -3,6 +3,8 @@ package trainer
 import (
 	"context"
 	"fmt"
+
+	"github.com/rubicon-rl/rubicon/grpo"
 )
 
 // Step is one optimiser step of GRPO, the whole story:
@@ -14,21 +16,30 @@ import (
 //
 // Checkpoint, evaluation and tracking follow in Run (run.go), between steps.
 func (t *Trainer) Step(ctx context.Context) error {
-	rows, accum := 0, t.batching.Accumulation(t.state.Micro, t.epoch)
+	var rows []grpo.Row    // that the step trains on
+	var spent []grpo.Group // of the generations that it uses up
+	t.batch = func() any { return badRows(rows) }
+	accum := t.batching.Accumulation(t.state.Micro, t.micro)
 	for range accum {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("step %d: %w", t.state.Step+1, err)
+		}
 		if t.buffer.spent() {
 			if err := t.refill(ctx); err != nil {
 				return fmt.Errorf("step %d: %w", t.state.Step+1, err)
 			}
 		}
 		micro := t.buffer.next()
+		rows = append(rows, micro...)
 		if err := t.accumulate(micro, accum); err != nil {
 			return fmt.Errorf("step %d: %w", t.state.Step+1, err)
 		}
-		rows += len(micro)
-		t.state.Micro = (t.state.Micro + 1) % t.epoch
+		if t.buffer.spent() {
+			spent = append(spent, t.buffer.Groups...)
+		}
+		t.state.Micro = (t.state.Micro + 1) % t.micro
 	}
-	if rows == 0 { // dynamic sampling found no group with signal
+	if len(rows) == 0 { // dynamic sampling found no group with signal
 		return t.skip()
 	}
 	if err := t.update(); err != nil {
@@ -36,7 +47,7 @@ func (t *Trainer) Step(ctx context.Context) error {
 	}
 	t.entropy.Step(t.entropy.Window())
 	t.state.Window.Add(t.entropy.Metrics().Values())
-	if err := t.learn(ctx); err != nil {
+	if err := t.learn(ctx, spent); err != nil {
 		return fmt.Errorf("step %d: let the rewards learn: %w", t.state.Step, err)
 	}
 	return nil

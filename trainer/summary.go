@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -115,17 +116,15 @@ func shorten(v []float64, n int) []float64 {
 	return out
 }
 
-// CheckpointIn is the whole checkpoint of a run's folder that name says: newest, step-N, or a path.
-func CheckpointIn(run, name string) (string, error) {
-	switch name {
-	case "newest":
-		path, broken, err := newestWhole(filepath.Join(run, "checkpoints"))
-		if err == nil && path == "" {
-			err = fmt.Errorf("there is no whole checkpoint in %s %v", run, broken)
-		}
-		return path, err
-	default:
-		path := filepath.Join(run, "checkpoints", name)
+// CheckpointIn is the whole checkpoint in the folder dir that name says: newest, or step-N.
+func CheckpointIn(dir, name string) (string, error) {
+	if name != "newest" {
+		path := filepath.Join(dir, name)
 		return path, checkFolder(path)
 	}
+	path, broken, err := newestWhole(dir)
+	if err == nil && path == "" {
+		err = errors.Join(append([]error{fmt.Errorf("there is no whole checkpoint in %s", dir)}, broken...)...)
+	}
+	return path, err
 }

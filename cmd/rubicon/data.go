@@ -85,6 +85,10 @@ func fitPrompts(c *configs.Config, prompts []grpo.Prompt, context int, w io.Writ
 				p.ID, len(p.Tokens), limit)
 		}
 	}
+	if len(kept) == 0 {
+		return nil, fmt.Errorf("all %d prompts are longer than %d tokens: raise data.max_prompt_length or lower rollout.max_completion_length",
+			len(prompts), limit)
+	}
 	if n := len(prompts) - len(kept); n > 0 {
 		fmt.Fprintf(w, "note: left out %d prompts longer than %d tokens\n", n, limit)
 	}
@@ -107,7 +111,7 @@ func (r *openedRun) examples(files []string, limit int) ([]trainer.Example, erro
 	if limit > 0 {
 		rows = rows[:min(limit, len(rows))]
 	}
-	context, cut := r.shape.MaxPositions, 0
+	context, cut, empty := r.shape.MaxPositions, 0, 0
 	if n := r.Config.Data.MaxLength; n > 0 {
 		context = min(context, n)
 	}
@@ -125,7 +129,12 @@ func (r *openedRun) examples(files []string, limit int) ([]trainer.Example, erro
 			out = append(out, e)
 		} else if r.Config.Data.OnBadRow == "fail" {
 			return nil, fmt.Errorf("example %s has nothing to learn within %d tokens: raise data.max_length, or set data.on_bad_row=skip", row.ID, context)
+		} else {
+			empty++
 		}
+	}
+	if empty > 0 {
+		fmt.Fprintf(r.Console.W, "note: left out %d examples with nothing to learn within %d tokens\n", empty, context)
 	}
 	if cut > 0 {
 		fmt.Fprintf(r.Console.W, "note: cut %d examples to %d tokens\n", cut, context)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,7 +53,7 @@ checkpoint of it are taken.`,
 
 // useCheckpoint makes c load the weights of a run's checkpoint.
 func useCheckpoint(c *configs.Config, run, name string) error {
-	path, err := trainer.CheckpointIn(run, name)
+	path, err := trainer.CheckpointIn(cmp.Or(c.Checkpoint.Dir, filepath.Join(run, "checkpoints")), name)
 	if err != nil {
 		return err
 	}
@@ -78,13 +79,17 @@ func evaluate(ctx context.Context, c *configs.Config, out string, w io.Writer) (
 	if err != nil {
 		return err
 	}
+	provider, name, err := openProvider(c.Reward)
+	if err != nil {
+		return err
+	}
+	if err := checkRows(provider, prompts); err != nil {
+		return err
+	}
 	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.DType}); err != nil {
 		return err
 	}
-	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer}
-	if rollouts.Provider, rollouts.Name, err = openProvider(c.Reward); err != nil {
-		return err
-	}
+	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: provider, Name: name}
 	values, err := rollouts.Evaluate(ctx, 0, prompts, out)
 	if err != nil {
 		return err

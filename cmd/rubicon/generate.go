@@ -27,6 +27,9 @@ type completion struct {
 	LogProbs []float32 `json:"logprobs"`
 }
 
+// maxCompletions is how many completions one line may ask for; all of them are held until it is answered.
+const maxCompletions = 1 << 16
+
 func generateCommand() *cobra.Command {
 	var f modelFlags
 	var n int
@@ -40,6 +43,9 @@ func generateCommand() *cobra.Command {
 its completions. With --chat TEXT it takes TEXT as one user message instead and prints plain text.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if n < 1 || n > maxCompletions {
+				return fmt.Errorf("--num-generations must be from 1 to %d, not %d", maxCompletions, n)
+			}
 			if p.Greedy = p.Temperature == 0; p.Greedy {
 				p.Temperature = 1
 			}

@@ -206,3 +206,35 @@ func TestFirstInterruptFinishesTheStep(t *testing.T) {
 	}
 	compareRuns(t, calm, stopped)
 }
+
+// TestSecondInterruptStopsAtOnce interrupts a run twice in a step that would take very long; the run is then resumable as
+// after any kill.
+func TestSecondInterruptStopsAtOnce(t *testing.T) {
+	bin, config, dir := killSetup(t)
+	run := filepath.Join(dir, "run")
+	cmd := start(bin, config, run, "gradient_accumulation_steps=100000", "steps_per_generation=4", "num_train_epochs=100000", "max_steps=-1")
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20000 {
+		if _, err := os.Stat(filepath.Join(run, "completions", "step_1.jsonl")); err == nil {
+			break
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	cmd.Process.Signal(os.Interrupt)
+	select {
+	case err := <-done:
+		t.Fatalf("the first interrupt ended the run: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	cmd.Process.Signal(os.Interrupt)
+	var exit *exec.ExitError
+	if err := <-done; !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
+		t.Fatalf("second interrupt: %v, want the run killed by it\n%s", err, log.String())
+	}
+}

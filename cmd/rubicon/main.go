@@ -48,16 +48,15 @@ func run(ctx context.Context, args []string) error {
 
 // interrupts returns a channel that the first interrupt closes: the run finishes its step and saves. The second ends
 // the process at once, which loses nothing that is saved.
-func interrupts(stop func()) <-chan struct{} {
-	signals := make(chan os.Signal, 2)
+func interrupts() <-chan struct{} {
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	first := make(chan struct{})
 	go func() {
 		<-signals
+		signal.Stop(signals) // the next one does what it does to other programs
 		fmt.Fprintln(os.Stderr, "\nfinishing this step, then saving; interrupt again to stop at once")
 		close(first)
-		<-signals
-		stop()
 	}()
 	return first
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // grpoMemory describes a GRPO run to the memory plan.
-func grpoMemory(c *configs.Config, b grpo.Batching, prompts ...[]grpo.Prompt) policy.PlanOptions {
+func grpoMemory(c *configs.Config, b grpo.Batching, prompts, heldOut []grpo.Prompt) policy.PlanOptions {
 	longest := 0
-	for _, set := range prompts {
+	for _, set := range [][]grpo.Prompt{prompts, heldOut} {
 		for i := range set {
 			longest = max(longest, len(set[i].Tokens))
 		}
@@ -23,12 +23,14 @@ func grpoMemory(c *configs.Config, b grpo.Batching, prompts ...[]grpo.Prompt) po
 	o := commonMemory(c)
 	o.Scored = b.PerDevice * c.Rollout.MaxCompletionLength
 	o.Tokens = o.Scored + min(b.PerDevice, b.Prompts)*longest
-	if c.GRPO.NeedsReference() && c.Model.Trainable == "lora" && c.Model.Adapter != "" && c.GRPO.Reference == "initial" {
+	copied := c.Model.Trainable == "full" || c.Model.Adapter != "" && c.GRPO.Reference == "initial"
+	if c.GRPO.NeedsReference() && copied {
 		o.Frozen = 1
 	}
 	o.Generate = policy.GenerateOptions{MaxBatch: c.Rollout.MaxBatch, KVTokens: c.Rollout.KVTokens}
-	o.Generate.MaxNewTokens = c.Rollout.MaxCompletionLength
-	o.Samples, o.Prompts, o.Prompt = b.GenerationBatch, b.Prompts, longest
+	o.Generate.MaxNewTokens = max(c.Rollout.MaxCompletionLength, c.Eval.MaxCompletionLength)
+	o.Samples = max(b.GenerationBatch, len(heldOut)*c.Eval.NumGenerationsEval)
+	o.Prompts, o.Prompt = max(b.Prompts, len(heldOut)), longest
 	return o
 }
 

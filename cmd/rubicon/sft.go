@@ -20,9 +20,7 @@ func sftCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithCancel(cmd.Context())
-			defer cancel()
-			return sft(ctx, c, f.dry, interrupts(cancel))
+			return sft(cmd.Context(), c, f.dry, interrupts())
 		},
 	}
 	f.add(cmd)

@@ -46,9 +46,7 @@ func trainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithCancel(cmd.Context())
-			defer cancel()
-			return train(ctx, c, f.dry, interrupts(cancel))
+			return train(cmd.Context(), c, f.dry, interrupts())
 		},
 	}
 	f.add(cmd)

@@ -25,7 +25,6 @@ var shown = []struct{ name, label, format string }{
 	{"loss", "loss", "%.4f"}, {"eval_loss", "eval loss", "%.4f"},
 	{"reward", "reward", "%.3f"}, {"eval_reward", "eval reward", "%.3f"},
 	{"reward_std", "±", "%.3f"}, {"kl", "kl", "%.4f"}, {"entropy", "entropy", "%.3f"},
-	{"mean_token_accuracy", "accuracy", "%.3f"},
 	{"grad_norm", "grad", "%.3g"}, {"learning_rate", "lr", "%.2e"},
 	{"completions/mean_length", "length", "%.1f"}, {"eval_completions/mean_length", "length", "%.1f"},
 	{"completions/clipped_ratio", "cut", "%.2f"}, {"step_time", "s/step", "%.2f"},

@@ -19,7 +19,6 @@ type Record struct {
 // Tracker receives the records of a run in order.
 type Tracker interface {
 	Log(Record) error
-	Close() error
 }
 
 // Multi sends every record to all of its trackers.
@@ -30,15 +29,6 @@ func (m Multi) Log(r Record) error {
 	var errs []error
 	for _, t := range m {
 		errs = append(errs, t.Log(r))
-	}
-	return errors.Join(errs...)
-}
-
-// Close closes all trackers.
-func (m Multi) Close() error {
-	var errs []error
-	for _, t := range m {
-		errs = append(errs, t.Close())
 	}
 	return errors.Join(errs...)
 }
