@@ -117,6 +117,8 @@ func (fs *faulty) sampling(c *Config) {
 	}{{"rollout.stop", c.Rollout.Stop}, {"eval.stop", c.Eval.Stop}} {
 		fs.check(!slices.Contains(s.stop, ""), s.path, "has an empty text: remove it")
 	}
+	const most = 1 << 16 // all of a prompt's completions are held until they are scored
+	fs.check(c.Eval.NumGenerationsEval <= most, "eval.num_generations_eval", "is %d: set it to at most %d", c.Eval.NumGenerationsEval, most)
 	greedy := c.Eval.Temperature == 0
 	fs.check(!greedy || c.Eval.NumGenerationsEval <= 1, "eval.num_generations_eval",
 		"is %d, but eval.temperature 0 samples the same completion each time: set eval.temperature above 0", c.Eval.NumGenerationsEval)
@@ -157,6 +159,7 @@ func (fs *faulty) reward(r Reward, path string, depth int) {
 		return
 	}
 	fs.check(len(r.Parts) > 0, path+".parts", "is empty: list the providers of the mix")
+	fs.check(r.Weight == 1, path+".weight", "has no effect for kind mix: weigh the parts")
 	fs.check(len(r.Options) == 0, path+".options", "has no effect for kind mix: put it into the parts")
 	seen := map[string]bool{}
 	for i, p := range r.Parts {

@@ -26,6 +26,7 @@ func TestValidate(t *testing.T) {
 		"optim.max_steps=-2":                            "optim.max_steps is -2: set it to at least -1",
 		"rollout.kv_tokens=4611686018427387904":         "rollout.kv_tokens is 4.611686018427388e+18: set it to at most 2147483647",
 		"optim.num_train_epochs=1e300":                  "optim.num_train_epochs is 1e+300: set it to at most 2147483647",
+		"eval.num_generations_eval=1000000":             "eval.num_generations_eval is 1000000: set it to at most 65536",
 		"optim.warmup_steps=1e300":                      "optim.warmup_steps is 1e+300: set it to at most 2147483647",
 		"optim.max_steps=0":                             "optim.max_steps is 0",
 		"optim.num_train_epochs=0":                      "optim.num_train_epochs is 0",

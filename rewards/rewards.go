@@ -9,6 +9,10 @@ import (
 	"github.com/rubicon-rl/rubicon/grpo"
 )
 
+// HeldOut is the step that Score is given for held-out completions: the provider scores them with what it has and changes
+// nothing.
+const HeldOut = -1
+
 // Provider scores completions.
 type Provider interface {
 	// Score returns one Score per completion, groups in order and completions in order within each. It must not

@@ -35,7 +35,7 @@ func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
 	res, err := t.objective.Eval(in)
 	if errors.Is(err, grpo.ErrNonFinite) {
 		pass.Release()
-		fmt.Fprintln(t.Console.W, err)
+		fmt.Fprintln(t.Console, err)
 		t.loss = math.NaN()
 		return nil // update will move nothing and write the batch down
 	}

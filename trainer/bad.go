@@ -17,7 +17,7 @@ func (c *core) badStep(loss, norm float64) error {
 	if err := writeJSON(path, dump); err != nil {
 		return fmt.Errorf("write down a batch that went wrong: %w", err)
 	}
-	fmt.Fprintf(c.Console.W, "step %d: loss %v, gradient norm %v: nothing was changed, the batch is in %s\n", c.state.Step, loss, norm, path)
+	fmt.Fprintf(c.Console, "step %d: loss %v, gradient norm %v: nothing was changed, the batch is in %s\n", c.state.Step, loss, norm, path)
 	if c.state.BadSteps >= c.Config.Optim.MaxBadSteps {
 		return fmt.Errorf("%w %d steps in a row (optim.max_bad_steps): lower optim.learning_rate or optim.max_grad_norm and go on from an earlier checkpoint",
 			ErrDiverged, c.state.BadSteps)

@@ -8,25 +8,36 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
 )
 
-// buffer is a generation batch in use: its groups' rows, shuffled and cut into micro-batches, which are gone through
-// num_iterations times.
+// buffer is a generation batch in use: the rows of the groups that are trained on, shuffled and cut into micro-batches,
+// which are gone through num_iterations times.
 type buffer struct {
-	Groups    []grpo.Group
-	Perm      []int // row i of the batch is row Perm[i] of the groups
-	Used      int   // micro-steps served
-	Serves    int   // micro-steps that it serves in all
-	SampledAt int   // optimiser steps made when it was sampled
+	Groups    []grpo.Group // all that were sampled
+	Kept      []int        // those of Groups that are trained on: all but what dynamic sampling drops
+	Perm      []int        // row i of the batch is row Perm[i] of the kept groups
+	Used      int          // micro-steps served
+	Serves    int          // micro-steps that it serves in all
+	SampledAt int          // optimiser steps made when it was sampled
 
 	micro  [][]grpo.Row
 	tokens float64 // trained tokens of the whole batch
 }
 
 func (b *buffer) spent() bool { return b.Used == b.Serves }
+
+// kept are the groups that are trained on.
+func (b *buffer) kept() []grpo.Group {
+	groups := make([]grpo.Group, len(b.Kept))
+	for i, k := range b.Kept {
+		groups[i] = b.Groups[k]
+	}
+	return groups
+}
 
 // next returns the micro-batch whose turn it is.
 func (b *buffer) next() []grpo.Row {
@@ -35,9 +46,9 @@ func (b *buffer) next() []grpo.Row {
 	return rows
 }
 
-// layOut cuts the rows of b's groups into micro-batches.
+// layOut cuts the rows of b's kept groups into micro-batches.
 func (t *Trainer) layOut(b *buffer) (err error) {
-	rows := grpo.Rows(t.Config.GRPO, b.Groups)
+	rows := grpo.Rows(t.Config.GRPO, b.kept())
 	b.tokens = float64(grpo.NumItems(rows))
 	b.micro, err = grpo.Split(rows, t.batching.StepsPerGeneration, b.Perm)
 	return err
@@ -47,7 +58,7 @@ func (t *Trainer) layOut(b *buffer) (err error) {
 type savedBuffer struct {
 	Prompts                 []int
 	Completions             [][]*grpo.Completion
-	Perm                    []int
+	Kept, Perm              []int
 	Used, Serves, SampledAt int
 }
 
@@ -63,7 +74,7 @@ func (t *Trainer) save(dir string) error {
 	for i := range t.Prompts {
 		at[&t.Prompts[i]] = i
 	}
-	b := savedBuffer{Perm: t.buffer.Perm, Used: t.buffer.Used, Serves: t.buffer.Serves, SampledAt: t.buffer.SampledAt}
+	b := savedBuffer{Kept: t.buffer.Kept, Perm: t.buffer.Perm, Used: t.buffer.Used, Serves: t.buffer.Serves, SampledAt: t.buffer.SampledAt}
 	for _, g := range t.buffer.Groups {
 		b.Prompts = append(b.Prompts, at[g.Prompt])
 		b.Completions = append(b.Completions, g.Completions)
@@ -79,9 +90,6 @@ func (t *Trainer) load(dir string) error {
 	if err := errors.Join(t.loadProvider(dir), t.loadEntropy(dir)); err != nil {
 		return err
 	}
-	if n := t.state.Cursor.Len(); n != len(t.Prompts) {
-		return fmt.Errorf("it was made with %d training prompts, there are %d: resume with the same data", n, len(t.Prompts))
-	}
 	f, err := os.Open(filepath.Join(dir, bufferFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -94,10 +102,11 @@ func (t *Trainer) load(dir string) error {
 	if err := gob.NewDecoder(f).Decode(&b); err != nil {
 		return fmt.Errorf("%s: %w", bufferFile, err)
 	}
-	if len(b.Completions) != len(b.Prompts) {
-		return fmt.Errorf("%s: %d groups of %d prompts", bufferFile, len(b.Completions), len(b.Prompts))
+	outside := func(k int) bool { return k < 0 || k >= len(b.Prompts) }
+	if len(b.Completions) != len(b.Prompts) || slices.ContainsFunc(b.Kept, outside) {
+		return fmt.Errorf("%s: %d groups of %d prompts, of which %v are trained on", bufferFile, len(b.Completions), len(b.Prompts), b.Kept)
 	}
-	t.buffer = buffer{Perm: b.Perm, Used: b.Used, Serves: b.Serves, SampledAt: b.SampledAt}
+	t.buffer = buffer{Kept: b.Kept, Perm: b.Perm, Used: b.Used, Serves: b.Serves, SampledAt: b.SampledAt}
 	for i, p := range b.Prompts {
 		if p < 0 || p >= len(t.Prompts) {
 			return fmt.Errorf("%s: prompt %d is not in the training data", bufferFile, p)

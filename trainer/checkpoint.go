@@ -97,7 +97,7 @@ func (c *core) resume(ctx context.Context, load func(dir string) error) error {
 	if err := c.load(ctx, path, load); err != nil {
 		return fmt.Errorf("resume from %s: %w", path, err)
 	}
-	fmt.Fprintf(c.Console.W, "resumed from %s (step %d of %d)\n", path, c.state.Step, c.total)
+	fmt.Fprintf(c.Console, "resumed from %s (step %d of %d)\n", path, c.state.Step, c.total)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (c *core) resumeFrom() (string, error) {
 			return "", err
 		}
 		for _, b := range broken {
-			fmt.Fprintf(c.Console.W, "passed over: %v\n", b)
+			fmt.Fprintf(c.Console, "passed over: %v\n", b)
 		}
 		if path == "" && from == "newest" {
 			return "", fmt.Errorf("no whole checkpoint in %s to resume from: --resume=auto starts anew", c.dir.saved)
@@ -140,6 +140,9 @@ func (c *core) load(ctx context.Context, dir string, extra func(dir string) erro
 	}
 	if s.Model != c.state.Model {
 		return fmt.Errorf("it was trained on another base model than model.path %s", c.Config.Model.Path)
+	}
+	if s.Data != c.state.Data {
+		return fmt.Errorf("its training data was another: resume with the same data.train_files and the same settings of section data, or start a new run from it with model.adapter or model.path")
 	}
 	if err := c.loadModel(ctx, dir); err != nil {
 		return err

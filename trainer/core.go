@@ -41,6 +41,7 @@ type Parts struct {
 type State struct {
 	Kind         string      `json:"kind"`  // grpo or sft
 	Model        string      `json:"model"` // fingerprint of the base weights
+	Data         string      `json:"data"`  // of the training rows
 	Step         int         `json:"step"`  // optimiser steps made
 	Micro        int         `json:"micro"` // micro-steps made in this epoch
 	Cursor       data.Cursor `json:"cursor"`

@@ -7,12 +7,13 @@ import (
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/rewards"
 )
 
 // Evaluate samples the held-out prompts with the settings of section eval, has the completions scored, and returns the
 // metrics under eval_ names. The random numbers are the same at every step, so that two evaluations differ by the policy
 // alone. The completions go to the file out.
-func (r *Rollouts) Evaluate(ctx context.Context, step int, heldOut []grpo.Prompt, out string) (map[string]float64, error) {
+func (r *Rollouts) Evaluate(ctx context.Context, heldOut []grpo.Prompt, out string) (map[string]float64, error) {
 	prompts := make([]*grpo.Prompt, len(heldOut))
 	for i := range heldOut {
 		prompts[i] = &heldOut[i]
@@ -22,7 +23,7 @@ func (r *Rollouts) Evaluate(ctx context.Context, step int, heldOut []grpo.Prompt
 	if err != nil {
 		return nil, fmt.Errorf("rollout: %w", err)
 	}
-	scored, err := r.Score(ctx, step, groups)
+	scored, err := r.Score(ctx, rewards.HeldOut, groups)
 	if err != nil {
 		return nil, fmt.Errorf("reward: %w", err)
 	}
@@ -55,5 +56,5 @@ func (t *Trainer) Evaluate(ctx context.Context, step int) (map[string]float64, e
 	if len(t.HeldOut) == 0 {
 		return nil, nil
 	}
-	return t.rollouts.Evaluate(ctx, step, t.HeldOut, t.evalFile(step))
+	return t.rollouts.Evaluate(ctx, t.HeldOut, t.evalFile(step))
 }

@@ -77,6 +77,7 @@ func New(p Parts, in Task) (*Trainer, error) {
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name},
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference,
 	}
+	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))
 	t.micro, t.steps = batching.Epoch(len(in.Prompts))
 	t.total = totalSteps(cfg.Optim, t.steps)

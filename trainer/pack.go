@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -105,6 +106,16 @@ func segmentID(parts ...[]int32) uint32 {
 		h.Write([]byte{0})
 	}
 	return h.Sum32()
+}
+
+// fingerprint tells training data apart by the tokens of its n rows, in order.
+func fingerprint(n int, row func(i int) []int32) string {
+	h := fnv.New64a()
+	for i := range n {
+		binary.Write(h, binary.LittleEndian, uint32(len(row(i))))
+		binary.Write(h, binary.LittleEndian, row(i))
+	}
+	return fmt.Sprintf("%d rows, %016x", n, h.Sum64())
 }
 
 // promptKey is a stable number for a prompt, from its ID.

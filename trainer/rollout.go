@@ -21,7 +21,8 @@ const (
 // refill makes a new generation batch: groups are sampled and scored, with dynamic sampling until enough of them have
 // signal, get their advantages, and are cut into micro-batches.
 func (t *Trainer) refill(ctx context.Context) error {
-	var all, kept []grpo.Group
+	var all []grpo.Group
+	var kept []int // groups of all that are trained on
 	var columns []grpo.Column
 	t.details = map[*grpo.Completion]Detail{}
 	for draws := 1; ; draws++ {
@@ -38,10 +39,10 @@ func (t *Trainer) refill(ctx context.Context) error {
 		}
 		for i, g := range groups {
 			if signal[i] || !t.Config.GRPO.DynamicSampling {
-				kept = append(kept, g)
+				kept = append(kept, len(all))
 			}
+			all = append(all, g)
 		}
-		all = append(all, groups...)
 		if !grpo.DrawAgain(t.Config.GRPO, len(kept), t.batching.Prompts, draws) {
 			break
 		}
@@ -49,11 +50,11 @@ func (t *Trainer) refill(ctx context.Context) error {
 	if err := t.note(columns, all); err != nil {
 		return err
 	}
-	kept = kept[:min(len(kept), t.batching.Prompts)]
-	if _, err := grpo.Advantages(t.Config.GRPO, columns, kept); err != nil {
+	t.buffer = buffer{Groups: all, Kept: kept[:min(len(kept), t.batching.Prompts)], Serves: t.batching.MicroSteps(), SampledAt: t.state.Step}
+	if _, err := grpo.Advantages(t.Config.GRPO, columns, t.buffer.kept()); err != nil {
 		return err
 	}
-	return t.cut(kept)
+	return t.cut()
 }
 
 // sample draws num_generations completions for the next prompts of the data.
@@ -74,10 +75,10 @@ func (t *Trainer) sample(ctx context.Context) ([]grpo.Group, error) {
 	return groups, err
 }
 
-// cut makes groups the generation batch in use: their rows in micro-batches. Whole groups stay together where the
+// cut shuffles the rows of the generation batch and cuts them into micro-batches. Whole groups stay together where the
 // micro-batch holds whole groups: their prompt is then computed once.
-func (t *Trainer) cut(groups []grpo.Group) error {
-	rows := grpo.Rows(t.Config.GRPO, groups)
+func (t *Trainer) cut() error {
+	rows := grpo.Rows(t.Config.GRPO, t.buffer.kept())
 	unit := 1
 	if g := t.batching.Generations; t.batching.PerDevice%g == 0 {
 		unit = g
@@ -90,7 +91,7 @@ func (t *Trainer) cut(groups []grpo.Group) error {
 			perm = append(perm, u*unit+i)
 		}
 	}
-	t.buffer = buffer{Groups: groups, Perm: perm, Serves: t.batching.MicroSteps(), SampledAt: t.state.Step}
+	t.buffer.Perm = perm
 	if err := t.layOut(&t.buffer); err != nil || !t.batching.NeedsOld() {
 		return err
 	}

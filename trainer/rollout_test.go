@@ -14,8 +14,12 @@ import (
 // Dynamic sampling writes down what is said of the groups of every draw.
 func TestDynamicSamplingKeepsDetailsOfAllDraws(t *testing.T) {
 	p := parts(t, "num_generations=2", "per_device_train_batch_size=4", "grpo.dynamic_sampling=true", "grpo.max_num_gen_batches=3", "max_steps=1", "output_dir="+t.TempDir())
-	tr := grpoRun(t, p, &parityReward{flat: []int{0}})
+	reward := &parityReward{flat: []int{0}}
+	tr := grpoRun(t, p, reward)
 	check(t, tr.Run(t.Context()))
+	if len(reward.learned) != 1 || len(reward.learned[0]) != 6 {
+		t.Errorf("the reward learned from %v, want all six groups, though none is trained on", reward.learned)
+	}
 	lines, err := readCompletions(tr.dir.join("completions", "step_1.jsonl"))
 	check(t, err)
 	if len(lines) != 12 {
@@ -36,13 +40,13 @@ func TestDynamicSamplingTrainsOnWhatIsWanted(t *testing.T) {
 	p := parts(t, "num_generations=2", "per_device_train_batch_size=6", "grpo.dynamic_sampling=true", "num_train_epochs=1", "output_dir="+t.TempDir())
 	tr := grpoRun(t, p, &parityReward{half: true})
 	check(t, tr.refill(t.Context()))
-	if n := len(tr.buffer.Groups); n != 3 || tr.state.Draws != 3 {
+	if n := len(tr.buffer.kept()); n != 3 || tr.state.Draws != 3 || len(tr.buffer.Groups) != 9 {
 		t.Errorf("%d groups after %d draws of one with signal, want 3 after 3", n, tr.state.Draws)
 	}
 	p = parts(t, "num_generations=2", "per_device_train_batch_size=6", "grpo.dynamic_sampling=true", "grpo.max_num_gen_batches=2", "output_dir="+t.TempDir())
 	tr = grpoRun(t, p, &parityReward{})
 	check(t, tr.refill(t.Context()))
-	if n := len(tr.buffer.Groups); n != 3 || tr.state.Draws != 1 {
+	if n := len(tr.buffer.kept()); n != 3 || tr.state.Draws != 1 {
 		t.Errorf("%d groups after %d draws of three with signal, want 3 after 1", n, tr.state.Draws)
 	}
 }
@@ -74,7 +78,11 @@ func TestCutKeepsGroupsWhole(t *testing.T) {
 	tr.details = map[*grpo.Completion]Detail{}
 	groups, err := tr.sample(t.Context())
 	check(t, err)
-	check(t, tr.cut(groups))
+	tr.buffer = buffer{Groups: groups, Serves: tr.batching.MicroSteps()}
+	for i := range groups {
+		tr.buffer.Kept = append(tr.buffer.Kept, i)
+	}
+	check(t, tr.cut())
 	var order []string
 	for _, rows := range tr.buffer.micro {
 		if len(rows) != 2 || rows[0].Prompt != rows[1].Prompt || rows[0].Completion == rows[1].Completion {

@@ -72,7 +72,7 @@ func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 		if err := c.log(); err != nil {
 			return err
 		}
-		s.show(c.Console.W)
+		s.show(c.Console)
 	}
 	improved := false
 	c.state.EvalDue = c.due(c.Config.Eval.EvalSteps.Every(c.total)) || last && c.Config.Eval.EvalOnEnd

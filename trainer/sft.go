@@ -51,6 +51,7 @@ func NewSFT(p Parts, examples, heldOut []Example) (*SFT, error) {
 		return nil, err
 	}
 	s := &SFT{core: c, Examples: examples, HeldOut: heldOut, ordered: -1, accum: max(1, cfg.Optim.GradientAccumulationSteps)}
+	s.state.Data = fingerprint(len(examples), func(i int) []int32 { return examples[i].Tokens })
 	s.bins = make([][]int, len(examples))
 	for i := range examples {
 		s.bins[i] = []int{i}

@@ -39,10 +39,11 @@ func (t *Trainer) Step(ctx context.Context) error {
 		}
 		t.state.Micro = (t.state.Micro + 1) % t.micro
 	}
+	move := t.update
 	if len(rows) == 0 { // dynamic sampling found no group with signal
-		return t.skip()
+		move = t.skip
 	}
-	if err := t.update(); err != nil {
+	if err := move(); err != nil {
 		return fmt.Errorf("step %d: update: %w", t.state.Step, err)
 	}
 	t.entropy.Step(t.entropy.Window())

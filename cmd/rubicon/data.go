@@ -31,7 +31,7 @@ func (r *openedRun) prompts(files []string, limit int) ([]grpo.Prompt, error) {
 		return nil, err
 	}
 	if report.Bad > 0 {
-		fmt.Fprintf(r.Console.W, "note: %s\n", report)
+		fmt.Fprintf(r.Console, "note: %s\n", report)
 	}
 	if limit > 0 {
 		prompts = prompts[:min(limit, len(prompts))]
@@ -41,7 +41,7 @@ func (r *openedRun) prompts(files []string, limit int) ([]grpo.Prompt, error) {
 			return nil, fmt.Errorf("prompt %s: %w", prompts[i].ID, err)
 		}
 	}
-	return fitPrompts(r.Config, prompts, r.shape.MaxPositions, r.Console.W)
+	return fitPrompts(r.Config, prompts, r.shape.MaxPositions, r.Console)
 }
 
 // encodePrompt sets what the policy sees of a prompt.
@@ -106,7 +106,7 @@ func (r *openedRun) examples(files []string, limit int) ([]trainer.Example, erro
 		return nil, err
 	}
 	if report.Bad > 0 {
-		fmt.Fprintf(r.Console.W, "note: %s\n", report)
+		fmt.Fprintf(r.Console, "note: %s\n", report)
 	}
 	if limit > 0 {
 		rows = rows[:min(limit, len(rows))]
@@ -134,10 +134,10 @@ func (r *openedRun) examples(files []string, limit int) ([]trainer.Example, erro
 		}
 	}
 	if empty > 0 {
-		fmt.Fprintf(r.Console.W, "note: left out %d examples with nothing to learn within %d tokens\n", empty, context)
+		fmt.Fprintf(r.Console, "note: left out %d examples with nothing to learn within %d tokens\n", empty, context)
 	}
 	if cut > 0 {
-		fmt.Fprintf(r.Console.W, "note: cut %d examples to %d tokens\n", cut, context)
+		fmt.Fprintf(r.Console, "note: cut %d examples to %d tokens\n", cut, context)
 	}
 	return out, nil
 }

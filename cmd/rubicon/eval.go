@@ -90,7 +90,7 @@ func evaluate(ctx context.Context, c *configs.Config, out string, w io.Writer) (
 		return err
 	}
 	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: provider, Name: name}
-	values, err := rollouts.Evaluate(ctx, 0, prompts, out)
+	values, err := rollouts.Evaluate(ctx, prompts, out)
 	if err != nil {
 		return err
 	}

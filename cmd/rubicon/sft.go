@@ -58,5 +58,5 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 	if err := s.Run(ctx); err != nil {
 		return err
 	}
-	return s.Summary(r.Console.W)
+	return s.Summary(r.Console)
 }

@@ -85,7 +85,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 	if err := t.Run(ctx); err != nil {
 		return err
 	}
-	return t.Summary(r.Console.W)
+	return t.Summary(r.Console)
 }
 
 // task reads the data and opens the reward of a GRPO run.
@@ -128,13 +128,13 @@ func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
 	if n := r.Tokenizer.VocabSize(); n > r.shape.Vocab {
 		return nil, fmt.Errorf("the tokenizer of %s has %d tokens, the model only %d: it belongs to another model", c.Model.Path, n, r.shape.Vocab)
 	}
-	r.Device, err = openDevice(c, r.Console.W)
+	r.Device, err = openDevice(c, r.Console)
 	return r, err
 }
 
 // loadModel reads the weights, if the run fits.
 func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (err error) {
-	if err := planMemory(r.shape, memory, r.Device, r.Console.W); err != nil {
+	if err := planMemory(r.shape, memory, r.Device, r.Console); err != nil {
 		return err
 	}
 	r.Model, r.Adapter, err = openModel(ctx, r.Config, r.Device)
@@ -155,7 +155,7 @@ func (r *openedRun) announce(plan string) error {
 		return err
 	}
 	total := parameters(r.shape)
-	fmt.Fprintf(r.Console.W, "model      %s, %s parameters, %s trainable (%.2f%%)\n%s", r.Config.Model.Path, count(total), count(params.Len),
+	fmt.Fprintf(r.Console, "model      %s, %s parameters, %s trainable (%.2f%%)\n%s", r.Config.Model.Path, count(total), count(params.Len),
 		100*float64(params.Len)/float64(total), plan)
 	return nil
 }

@@ -225,6 +225,10 @@ func (s Suite) state(t testing.TB) {
 	if err := second.(rewards.Saver).Load(dir); err != nil {
 		t.Fatal(err)
 	}
+	score(t, first, rewards.HeldOut, s.Groups())
+	if before, after := files(t, second.(rewards.Saver)), files(t, saver); !maps.Equal(before, after) {
+		t.Errorf("held-out prompts changed what is saved from %v to %v", before, after)
+	}
 	for step := 3; step < 6; step++ {
 		want, got := s.step(t, first, step), s.step(t, second, step)
 		if !slices.EqualFunc(got, want, equal) {

@@ -67,6 +67,9 @@ func readGroup(schema *parquet.Schema, group parquet.RowGroup, n *int, row yield
 		k, err := rows.ReadRows(buf)
 		for _, r := range buf[:k] {
 			*n++
+			if err := checkRow(r, len(schema.Columns())); err != nil {
+				return err
+			}
 			var v any
 			if err := schema.Reconstruct(&v, r); err != nil {
 				return err
@@ -87,6 +90,23 @@ func readGroup(schema *parquet.Schema, group parquet.RowGroup, n *int, row yield
 	}
 	if left != 0 {
 		return fmt.Errorf("%d rows were announced, not that many are there", group.NumRows())
+	}
+	return nil
+}
+
+// checkRow checks that each column has values in the row. Of a row with a gap, the library would give one column's values
+// to another.
+func checkRow(row parquet.Row, columns int) error {
+	seen := 0
+	for _, v := range row {
+		if c := v.Column(); c == seen {
+			seen++
+		} else if c != seen-1 {
+			break
+		}
+	}
+	if seen != columns {
+		return fmt.Errorf("column %d has no value in the row", seen+1)
 	}
 	return nil
 }

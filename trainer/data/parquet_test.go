@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rubicon-rl/rubicon/grpo"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // The table that TRL's trainer writes with log_completions.
@@ -121,6 +123,25 @@ func TestParquetDamaged(t *testing.T) {
 		err := readParquet(bytes.NewReader(damaged), int64(len(damaged)), func(string, map[string]any, error) { rows++ })
 		if err == nil && rows != 3 {
 			t.Fatalf("byte %d changed: %d rows and no error", i, rows)
+		}
+	}
+}
+
+// A row without one column's values must not be read with the next column's in their place.
+func TestParquetRowWithGap(t *testing.T) {
+	value := func(column int) parquet.Value { return parquet.ValueOf("a").Level(0, 0, column) }
+	for want, row := range map[string]parquet.Row{
+		"":                                 {value(0), value(1), value(1), value(2)},
+		"column 1 has no value in the row": {value(1), value(2)},
+		"column 2 has no value in the row": {value(0), value(2)},
+		"column 3 has no value in the row": {value(0), value(1)},
+	} {
+		got := ""
+		if err := checkRow(row, 3); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%v: error %q, want %q", row, got, want)
 		}
 	}
 }

@@ -33,6 +33,12 @@ var shown = []struct{ name, label, format string }{
 // Begin notes the time and the step at which the run starts or resumes.
 func (c *Console) Begin(step int) { c.start, c.from = c.Now(), step }
 
+// Write prints a message of the run; it takes the place of the status line.
+func (c *Console) Write(p []byte) (int, error) {
+	c.clear()
+	return c.W.Write(p)
+}
+
 // Log prints r.
 func (c *Console) Log(r Record) error {
 	var b strings.Builder
