@@ -75,8 +75,8 @@ type Total struct {
 	Count int     `json:"count"`
 }
 
-// Window averages metrics over a logging window as TRL does: every value counts once, NaN counts not at all. Its JSON
-// form, taken at any moment, continues bit for bit. The zero value is an empty window.
+// Window averages metrics over a logging window as TRL does: every value counts once, NaN and infinities count not at
+// all. Its JSON form, taken at any moment, continues bit for bit. The zero value is an empty window.
 type Window struct {
 	Totals map[string]Total `json:"totals"`
 }
@@ -88,7 +88,7 @@ func (w *Window) Add(values map[string]float64) {
 	}
 	for name, v := range values {
 		t := w.Totals[name]
-		if !math.IsNaN(v) {
+		if finite(v) {
 			t.Sum += v
 			t.Count++
 		}

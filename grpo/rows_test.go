@@ -87,11 +87,11 @@ func TestMetricsMerge(t *testing.T) {
 	}
 }
 
-// NaN does not spoil a window, every value counts once, and a saved window goes on to the same bits.
+// NaN and infinities do not spoil a window, every value counts once, and a saved window goes on to the same bits.
 func TestWindow(t *testing.T) {
 	var w Window
 	w.Add(map[string]float64{"a": 0.1, "b": nan})
-	w.Add(map[string]float64{"a": nan, "b": nan})
+	w.Add(map[string]float64{"a": nan, "b": math.Inf(1)})
 	data, err := json.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
