@@ -11,9 +11,9 @@ import (
 
 // benchSmolLM2 opens SmolLM2 with an adapter of rank 8 on all projections.
 func benchSmolLM2(b *testing.B) *Model {
-	dir := os.Getenv("RUBICON_SMOLLM2")
+	dir := os.Getenv("RUBICON_TEST_SMOLLM2")
 	if dir == "" {
-		b.Skip("set RUBICON_SMOLLM2 to a folder with SmolLM2-135M-Instruct")
+		b.Skip("set RUBICON_TEST_SMOLLM2 to a folder with SmolLM2-135M-Instruct")
 	}
 	dev, err := cpu.New(cpu.Options{})
 	if err != nil {

@@ -40,6 +40,19 @@ func Load(ctx context.Context, dev device.Device, dir string, o LoadOptions) (*M
 	return m, nil
 }
 
+// Fingerprint is the Fingerprint of the model in a folder, without loading it.
+func Fingerprint(dir string) (string, error) {
+	cfg, err := ReadConfig(dir)
+	if err != nil {
+		return "", err
+	}
+	files, err := openWeights(dir, cfg)
+	if err != nil {
+		return "", err
+	}
+	return fingerprint(cfg, files), files.Close()
+}
+
 // fingerprint hashes a configuration and a sample of the bytes of every tensor.
 func fingerprint(c Config, files *safetensors.Set) string {
 	c.BOS, c.Pad, c.EOS = NoToken, NoToken, nil // people correct these

@@ -14,12 +14,12 @@ import (
 	"github.com/rubicon-rl/rubicon/internal/golden"
 )
 
-// openSmolLM2 loads SmolLM2-135M-Instruct, as float32, from the folder that RUBICON_SMOLLM2 names.
+// openSmolLM2 loads SmolLM2-135M-Instruct, as float32, from the folder that RUBICON_TEST_SMOLLM2 names.
 func openSmolLM2(t *testing.T) *Model {
 	t.Helper()
-	dir := os.Getenv("RUBICON_SMOLLM2")
+	dir := os.Getenv("RUBICON_TEST_SMOLLM2")
 	if dir == "" {
-		t.Fatal("set RUBICON_SMOLLM2 to a folder with SmolLM2-135M-Instruct as float32")
+		t.Fatal("set RUBICON_TEST_SMOLLM2 to a folder with SmolLM2-135M-Instruct as float32")
 	}
 	return load(t, openCPU(t), dir, LoadOptions{})
 }

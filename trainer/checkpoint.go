@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ const (
 // checkpoint saves the run as it stands: parameters in the format of PEFT or transformers, optimiser moments, state, and
 // what extra writes. It is complete on disk before it has its name.
 func (c *core) checkpoint(extra func(dir string) error) error {
+	defer c.clock("timing_s/save_checkpoint", c.Now())
 	size, err := c.metrics.Size()
 	if err != nil {
 		return err
@@ -154,6 +156,26 @@ func (c *core) load(ctx context.Context, dir string, extra func(dir string) erro
 	return extra(dir)
 }
 
+// CheckAdapter refuses the adapter of a checkpoint that was trained on a base model of another fingerprint. What is not a
+// checkpoint of a run does not say what it was trained on.
+func CheckAdapter(dir, fingerprint string) error {
+	b, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var s State
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err == nil && s.Model != fingerprint {
+		err = fmt.Errorf("it was trained on another base model; to use it all the same, copy it without %s", stateFile)
+	}
+	if err != nil {
+		return fmt.Errorf("adapter %s: %w", dir, err)
+	}
+	return nil
+}
+
 func (c *core) loadModel(ctx context.Context, dir string) error {
 	if c.Adapter == "" {
 		return c.Model.LoadFull(ctx, dir)
@@ -191,7 +213,8 @@ func (c *core) judgeBest(values map[string]float64) (bool, error) {
 		v, ok = values["eval_"+o.MetricForBestModel]
 	}
 	if !ok {
-		return false, fmt.Errorf("checkpoint.metric_for_best_model: the evaluation has no %q", o.MetricForBestModel)
+		return false, fmt.Errorf("checkpoint.metric_for_best_model: the evaluation has no %q, but %s",
+			o.MetricForBestModel, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
 	}
 	if math.IsNaN(v) { // nothing could be scored
 		return false, nil

@@ -33,8 +33,10 @@ func (r *Rollouts) Evaluate(ctx context.Context, heldOut []grpo.Prompt, out stri
 	}
 	m.Merge(grpo.LengthMetrics(groups))
 	values := map[string]float64{"eval_rewards/unscorable_frac": scored.Unscorable}
-	for name, v := range m.Values() {
-		values["eval_"+name] = v
+	for _, metrics := range []map[string]float64{m.Values(), scored.Criteria} {
+		for name, v := range metrics {
+			values["eval_"+name] = v
+		}
 	}
 	return values, writeCompletions(out, table{scored.Columns, groups}, scored.Details, os.O_TRUNC)
 }

@@ -74,7 +74,8 @@ func EOS(m *policy.Model, t *token.Tokenizer) []int32 {
 type Scored struct {
 	Columns    []grpo.Column
 	Details    map[*grpo.Completion]Detail
-	Unscorable float64 // share of completions that could not be scored
+	Unscorable float64            // share of completions that could not be scored
+	Criteria   map[string]float64 // criteria/NAME/mean and /std: credit of each part of the scores
 }
 
 // Detail is what a provider says of a completion beside its value.
@@ -114,7 +115,31 @@ func (r *Rollouts) Score(ctx context.Context, step int, groups []grpo.Group) (Sc
 		}
 		out.Details[c] = Detail{s.Reason, s.Parts}
 	}
+	out.Criteria = criteria(scores)
 	return out, nil
+}
+
+// criteria are mean and standard deviation of the credit that each part gives, over the scores that have it.
+func criteria(scores []rewards.Score) map[string]float64 {
+	credits := map[string][]float64{}
+	for _, s := range scores {
+		for _, p := range s.Parts {
+			credits[p.Name] = append(credits[p.Name], p.Credit)
+		}
+	}
+	out := map[string]float64{}
+	for name, v := range credits {
+		mean, squares := 0.0, 0.0
+		for _, x := range v {
+			mean += x / float64(len(v))
+		}
+		for _, x := range v {
+			squares += (x - mean) * (x - mean)
+		}
+		out["criteria/"+name+"/mean"] = mean
+		out["criteria/"+name+"/std"] = math.Sqrt(squares / math.Max(float64(len(v)-1), 1))
+	}
+	return out
 }
 
 // columnsOf are the reward functions behind a score: the provider's parts, or the provider itself.

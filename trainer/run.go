@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -80,7 +81,8 @@ func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 		c.state.EvalDue = false
 		var err error
 		if improved, err = c.evaluate(ctx, s); err != nil {
-			return err
+			c.state.EvalDue = true // the resumed run makes up for it
+			return errors.Join(err, c.checkpoint(s.save))
 		}
 	}
 	if !c.due(c.Config.Checkpoint.SaveSteps.Every(c.total)) && !last && !stopped && !improved {
@@ -113,6 +115,7 @@ func (c *core) measure(ctx context.Context, s stepper) (map[string]float64, erro
 		return nil, nil
 	}
 	values["eval_runtime"] = c.Now().Sub(began).Seconds()
+	c.clock("timing_s/testing", began)
 	return values, c.record(values)
 }
 

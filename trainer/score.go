@@ -21,6 +21,7 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 	t.clock("timing_s/reward", began)
 	maps.Copy(t.details, scored.Details)
 	t.state.Window.Add(map[string]float64{"rewards/unscorable_frac": scored.Unscorable})
+	t.state.Window.Add(scored.Criteria)
 	if d, ok := t.rollouts.Provider.(rewards.Drawer); ok {
 		t.state.Window.Add(d.Metrics())
 	}

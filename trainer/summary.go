@@ -116,15 +116,23 @@ func shorten(v []float64, n int) []float64 {
 	return out
 }
 
-// CheckpointIn is the whole checkpoint in the folder dir that name says: newest, or step-N.
-func CheckpointIn(dir, name string) (string, error) {
-	if name != "newest" {
-		path := filepath.Join(dir, name)
-		return path, checkFolder(path)
+// CheckpointIn is the whole checkpoint in the folder dir that name says, newest or step-N, and its step.
+func CheckpointIn(dir, name string) (path string, step int, err error) {
+	if name == "newest" {
+		var broken []error
+		path, broken, err = newestWhole(dir)
+		if err == nil && path == "" {
+			err = errors.Join(append([]error{fmt.Errorf("there is no whole checkpoint in %s", dir)}, broken...)...)
+		}
+	} else {
+		path = filepath.Join(dir, name)
+		err = checkFolder(path)
 	}
-	path, broken, err := newestWhole(dir)
-	if err == nil && path == "" {
-		err = errors.Join(append([]error{fmt.Errorf("there is no whole checkpoint in %s", dir)}, broken...)...)
+	if err != nil {
+		return "", 0, err
 	}
-	return path, err
+	if _, err := fmt.Sscanf(filepath.Base(path), stepPrefix+"%d", &step); err != nil {
+		return "", 0, fmt.Errorf("%s is not the name of a checkpoint: use newest, or step-N", name)
+	}
+	return path, step, nil
 }

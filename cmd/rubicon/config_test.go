@@ -76,3 +76,15 @@ func TestConfigSchema(t *testing.T) {
 		t.Error("schema takes no arguments")
 	}
 }
+
+// What the tests themselves are told by environment variables must not be taken for mistyped keys.
+func TestConfigIgnoresVariablesOfTests(t *testing.T) {
+	t.Setenv("RUBICON_CPU_TIER", "portable")
+	t.Setenv("RUBICON_CI_CACHE", "somewhere")
+	t.Setenv("RUBICON_TEST_SMOLLM2", "somewhere")
+	t.Setenv("RUBICON_SEED", "123")
+	out, _, err := runConfig(t, "print")
+	if err != nil || !strings.Contains(out, "seed: 123") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -36,12 +36,25 @@ func (r *openedRun) prompts(files []string, limit int) ([]grpo.Prompt, error) {
 	if limit > 0 {
 		prompts = prompts[:min(limit, len(prompts))]
 	}
-	for i := range prompts {
-		if err := encodePrompt(r.Config.Data, r.Tokenizer, &prompts[i], r.Now()); err != nil {
-			return nil, fmt.Errorf("prompt %s: %w", prompts[i].ID, err)
+	encoded := prompts[:0:0]
+	for _, p := range prompts {
+		err := encodePrompt(r.Config.Data, r.Tokenizer, &p, r.Now())
+		if err == nil {
+			encoded = append(encoded, p)
+		} else if err := r.badRow(fmt.Errorf("prompt %s: %w", p.ID, err)); err != nil {
+			return nil, err
 		}
 	}
-	return fitPrompts(r.Config, prompts, r.shape.MaxPositions, r.Console)
+	return fitPrompts(r.Config, encoded, r.shape.MaxPositions, r.Console)
+}
+
+// badRow is the fate of a row that the tokenizer or the chat template refuses: data.on_bad_row.
+func (r *openedRun) badRow(err error) error {
+	if r.Config.Data.OnBadRow != "skip" {
+		return err
+	}
+	fmt.Fprintf(r.Console, "note: left out: %v\n", err)
+	return nil
 }
 
 // encodePrompt sets what the policy sees of a prompt.
@@ -119,7 +132,10 @@ func (r *openedRun) examples(files []string, limit int) ([]trainer.Example, erro
 	for _, row := range rows {
 		e, err := r.encodeExample(row)
 		if err != nil {
-			return nil, fmt.Errorf("example %s: %w", row.ID, err)
+			if err := r.badRow(fmt.Errorf("example %s: %w", row.ID, err)); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if len(e.Tokens) > context {
 			cut++

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -37,25 +36,35 @@ checkpoint of it are taken.`,
 			if err != nil {
 				return err
 			}
+			r := track.Record{}
 			if run != "" {
-				if err := useCheckpoint(c, run, checkpoint); err != nil {
+				if r.Step, err = useCheckpoint(c, run, checkpoint); err != nil {
 					return err
 				}
+				out = cmp.Or(out, filepath.Join(run, "eval", fmt.Sprintf("checkpoint_%d.jsonl", r.Step)))
 			}
-			return evaluate(cmd.Context(), c, out, cmd.OutOrStdout())
+			if r.Values, err = evaluate(cmd.Context(), c, cmp.Or(out, "completions.jsonl")); err != nil {
+				return err
+			}
+			b, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), string(b))
+			return err
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "config", "c", nil, "configuration file; a later one wins key by key")
 	cmd.Flags().StringVar(&checkpoint, "checkpoint", "newest", "checkpoint of RUN: newest, or step-N")
-	cmd.Flags().StringVarP(&out, "out", "o", "completions.jsonl", "file for the completions and their scores")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "file for the completions and their scores (default RUN/eval/checkpoint_N.jsonl; completions.jsonl with -c)")
 	return cmd
 }
 
-// useCheckpoint makes c load the weights of a run's checkpoint.
-func useCheckpoint(c *configs.Config, run, name string) error {
-	path, err := trainer.CheckpointIn(cmp.Or(c.Checkpoint.Dir, filepath.Join(run, "checkpoints")), name)
+// useCheckpoint makes c load the weights of a run's checkpoint, of which it returns the step.
+func useCheckpoint(c *configs.Config, run, name string) (step int, err error) {
+	path, step, err := trainer.CheckpointIn(cmp.Or(c.Checkpoint.Dir, filepath.Join(run, "checkpoints")), name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if c.Model.Trainable == "full" {
 		c.Model.Path = path
@@ -63,41 +72,33 @@ func useCheckpoint(c *configs.Config, run, name string) error {
 		c.Model.Adapter = path
 	}
 	c.Model.Init = "weights"
-	return nil
+	return step, nil
 }
 
-func evaluate(ctx context.Context, c *configs.Config, out string, w io.Writer) (err error) {
+// evaluate returns the metrics of the held-out rows and writes their completions to the file out.
+func evaluate(ctx context.Context, c *configs.Config, out string) (values map[string]float64, err error) {
 	if len(c.Eval.Files) == 0 {
-		return fmt.Errorf("eval.files is empty: name the held-out rows")
+		return nil, fmt.Errorf("eval.files is empty: name the held-out rows")
 	}
 	r, err := openRun(c, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closing(&err, r.close)
 	prompts, err := r.prompts(c.Eval.Files, c.Eval.MaxRows)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	provider, name, err := openProvider(c.Reward)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkRows(provider, prompts); err != nil {
-		return err
+		return nil, err
 	}
 	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.DType}); err != nil {
-		return err
+		return nil, err
 	}
 	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: provider, Name: name}
-	values, err := rollouts.Evaluate(ctx, prompts, out)
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(track.Record{Values: values})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(w, string(b))
-	return err
+	return rollouts.Evaluate(ctx, prompts, out)
 }

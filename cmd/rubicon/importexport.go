@@ -7,6 +7,7 @@ import (
 
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/gguf"
+	"github.com/rubicon-rl/rubicon/trainer"
 )
 
 func importCommand() *cobra.Command {
@@ -17,7 +18,7 @@ func importCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := gguf.Import(args[0], args[1]); err != nil {
-				return fmt.Errorf("import %s: %w", args[0], err)
+				return err
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), args[1])
 			return err
@@ -38,8 +39,15 @@ func exportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			origin, err := policy.Fingerprint(dir)
+			if err == nil {
+				err = trainer.CheckAdapter(adapter, origin)
+			}
+			if err != nil {
+				return err
+			}
 			if err := policy.ExportMerged(dir, adapter, args[0], policy.ExportOptions{DType: dtype}); err != nil {
-				return fmt.Errorf("export: %w", err)
+				return err
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), args[0])
 			return err

@@ -60,7 +60,7 @@ func loadFrozen(ctx context.Context, dev device.Device, f modelFlags) (m *policy
 	if f.adapter == "" {
 		return m, "", nil
 	}
-	if err := m.LoadAdapter(adapterName, f.adapter); err != nil {
+	if err := loadAdapter(m, f.adapter); err != nil {
 		return nil, "", errors.Join(err, m.Close())
 	}
 	return m, adapterName, nil

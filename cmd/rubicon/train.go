@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,11 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // load reads the configuration; --resume is checkpoint.resume.
 func (f *runFlags) load(overrides []string, w io.Writer) (*configs.Config, error) {
+	for _, o := range overrides {
+		if f.resume == "newest" && !strings.Contains(o, "=") {
+			return nil, fmt.Errorf("%s is not key=value; to resume from it, write --resume=%s", o, o)
+		}
+	}
 	if f.resume != "" {
 		overrides = append(overrides, "checkpoint.resume="+f.resume)
 	}

@@ -65,7 +65,7 @@ func openModel(ctx context.Context, c *configs.Config, dev device.Device) (m *po
 		return m, "", nil
 	}
 	if c.Model.Adapter != "" {
-		err = m.LoadAdapter(adapterName, c.Model.Adapter)
+		err = loadAdapter(m, c.Model.Adapter)
 	} else {
 		err = m.AddAdapter(adapterName, loraConfig(c.LoRA), uint64(c.Seed))
 	}
@@ -77,6 +77,14 @@ func openModel(ctx context.Context, c *configs.Config, dev device.Device) (m *po
 
 func loraConfig(l configs.LoRA) policy.LoRAConfig {
 	return policy.LoRAConfig{R: l.R, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Dropout: l.Dropout, TargetModules: l.TargetModules}
+}
+
+// loadAdapter loads an adapter that belongs to the model.
+func loadAdapter(m *policy.Model, dir string) error {
+	if err := trainer.CheckAdapter(dir, m.Fingerprint()); err != nil {
+		return err
+	}
+	return m.LoadAdapter(adapterName, dir)
 }
 
 // openReference is the policy that the KL is taken to.
@@ -102,10 +110,10 @@ func loadConfig(files, overrides []string, w io.Writer) (*configs.Config, error)
 	return c, err
 }
 
-// environ is the environment without the variables that are not configuration keys.
+// environ is the environment without the variables that are not configuration keys: those of tests.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "RUBICON_CPU_TIER=") || strings.HasPrefix(v, "RUBICON_CI=")
+		return strings.HasPrefix(v, "RUBICON_CPU_TIER=") || strings.HasPrefix(v, "RUBICON_CI") || strings.HasPrefix(v, "RUBICON_TEST_")
 	})
 }
 

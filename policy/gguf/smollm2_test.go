@@ -17,11 +17,11 @@ import (
 )
 
 // The real SmolLM2-135M-Instruct (Q4_1 and Q8_0), against numbers from transformers' own GGUF loader. Run it with
-// RUBICON_SMOLLM2_GGUF=path/of/SmolLM2-135M-Instruct.Q4_1.gguf go test -tags slow ./policy/gguf
+// RUBICON_TEST_SMOLLM2_GGUF=path/of/SmolLM2-135M-Instruct.Q4_1.gguf go test -tags slow ./policy/gguf
 func TestImportSmolLM2(t *testing.T) {
-	file := os.Getenv("RUBICON_SMOLLM2_GGUF")
+	file := os.Getenv("RUBICON_TEST_SMOLLM2_GGUF")
 	if file == "" {
-		t.Fatal("set RUBICON_SMOLLM2_GGUF to the file that scripts/fetch-smollm2.sh gets")
+		t.Fatal("set RUBICON_TEST_SMOLLM2_GGUF to the file that scripts/fetch-smollm2.sh gets")
 	}
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := Import(file, dir); err != nil {

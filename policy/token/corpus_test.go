@@ -12,9 +12,9 @@ import (
 // realDir is a folder that scripts/fetch-tokenizers.sh made.
 func realDir(t testing.TB, name string) string {
 	t.Helper()
-	dir := os.Getenv("RUBICON_TOKENIZERS")
+	dir := os.Getenv("RUBICON_TEST_TOKENIZERS")
 	if dir == "" {
-		t.Fatal("set RUBICON_TOKENIZERS to the folder that scripts/fetch-tokenizers.sh filled")
+		t.Fatal("set RUBICON_TEST_TOKENIZERS to the folder that scripts/fetch-tokenizers.sh filled")
 	}
 	return filepath.Join(dir, name)
 }

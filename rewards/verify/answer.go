@@ -35,7 +35,10 @@ func (a *answer) prepare(row *grpo.Prompt) (find func(string) (string, bool), ri
 		if row == nil {
 			return find, nil, nil
 		}
-		value = row.Columns[a.Column]
+		var there bool
+		if value, there = row.Columns[a.Column]; !there {
+			return nil, nil, fmt.Errorf("the row has no column %s: set column to the one that holds the right answer, or map it in data.columns", a.Column)
+		}
 	}
 	if right, err = texts(value); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", verdict(a.Column == "", "answer", "column "+a.Column), err)

@@ -219,7 +219,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{one(`{"kind": "match", "answer": "a", "compare": "fuzzy"}`), `compare is "fuzzy"`},
 		{one(`{"kind": "number", "answer": "many"}`), `the right answer "many" holds no number`},
 		{one(`{"kind": "number", "answer": 1, "tolerance": -1}`), "must not be negative"},
-		{one(`{"kind": "number", "column": "gold"}`), `prompt "row:7": check number: column gold: is <nil>`},
+		{one(`{"kind": "number", "column": "gold"}`), `prompt "row:7": check number: the row has no column gold`},
 		{one(`{"kind": "repetition", "ngram": 0}`), "ngram must be at least 1"},
 		{one(`{"kind": "repetition", "weight": -1}`), `prompt "row:7": no check has a weight above 0`},
 		{one(`{"kind": "instructions", "mode": "lose"}`), `mode is "lose": use strict or loose`},

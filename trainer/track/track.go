@@ -35,7 +35,7 @@ func (m Multi) Log(r Record) error {
 
 // leading is the order in which TRL prints its metrics; other names follow in alphabetical order.
 var leading = []string{"loss", "grad_norm", "learning_rate", "num_tokens", "completions/", "rewards/", "reward", "reward_std",
-	"frac_reward_zero_std", "sampling/", "kl", "entropy", "clip_ratio/", "cispo_clip_ratio", "vespo/phi_seq_mean", "step_time", "epoch"}
+	"frac_reward_zero_std", "criteria/", "sampling/", "kl", "entropy", "clip_ratio/", "cispo_clip_ratio", "vespo/phi_seq_mean", "step_time", "epoch"}
 
 func rank(name string) int {
 	name = strings.TrimPrefix(name, "eval_")
