@@ -129,10 +129,11 @@ func criteria(scores []rewards.Score) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for name, v := range credits {
-		mean, squares := 0.0, 0.0
+		sum, squares := 0.0, 0.0
 		for _, x := range v {
-			mean += x / float64(len(v))
+			sum += x
 		}
+		mean := sum / float64(len(v))
 		for _, x := range v {
 			squares += (x - mean) * (x - mean)
 		}
