@@ -71,7 +71,7 @@ func TestLoadText(t *testing.T) {
 	c, _ := mustLoad(t, nil, []string{
 		"run_name=123", "data.train_files=a.jsonl, b.parquet", "eval.files=[c.jsonl]", "rollout.stop=", "data.system_prompt=a: b # c",
 		"grpo.epsilon_high=0.28", "grpo.delta=null", "lora.target_modules=all-linear", "optim.max_steps=1e3", "data.seed=7",
-		"reward.kind=mix", "reward.parts=[{kind: verify, weight: 2}, {kind: http, name: h}]",
+		"reward.kind=mix", "reward.parts=[{kind: verify, weight: 2}, {kind: verify, name: h}]",
 	}, []string{"RUBICON_DATA_SHUFFLE=false", "RUBICON_TOP_P=0.9", "RUBICON_REWARD_OPTIONS=null"})
 	want := Default()
 	want.RunName, want.OutputDir = "123", "runs/123"
@@ -80,7 +80,7 @@ func TestLoadText(t *testing.T) {
 	want.GRPO.EpsilonHigh = ptr(0.28)
 	want.Optim.MaxSteps, want.Rollout.TopP = 1000, 0.9
 	want.Reward.Kind = "mix"
-	want.Reward.Parts = []Reward{{Kind: "verify", Weight: 2}, {Kind: "http", Name: "h", Weight: 1}}
+	want.Reward.Parts = []Reward{{Kind: "verify", Weight: 2}, {Kind: "verify", Name: "h", Weight: 1}}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v\nwant %+v", c, want)
 	}

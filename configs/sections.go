@@ -96,7 +96,7 @@ type LRSchedulerKwargs struct {
 
 // Reward is one reward provider, or several of them weighed.
 type Reward struct {
-	Kind    string         `yaml:"kind" enum:"verify|rubric|amaris|arco|rare|http|exec|mix" doc:"Provider. mix: the weighted sum of parts."`
+	Kind    string         `yaml:"kind" enum:"verify|mix" doc:"Provider. verify: checks by programs. mix: the weighted sum of parts."`
 	Name    string         `yaml:"name" doc:"Name in metrics (rewards/NAME/mean). Empty: its kind."`
 	Weight  float64        `yaml:"weight" doc:"What its value is multiplied by."`
 	Options map[string]any `yaml:"options" doc:"The provider's own settings; each provider documents and checks its own."`

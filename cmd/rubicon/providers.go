@@ -26,7 +26,7 @@ func openProvider(r configs.Reward) (p rewards.Provider, name string, err error)
 	if r.Kind != "mix" {
 		open, ok := providers[r.Kind]
 		if !ok {
-			return nil, "", fmt.Errorf("reward.kind %s is not in this version; it has %s and mix", r.Kind, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
+			return nil, "", fmt.Errorf("reward.kind %s is unknown; there are %s and mix", r.Kind, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
 		}
 		if p, err = open(r.Options); err != nil {
 			return nil, "", fmt.Errorf("reward %s: %w", name, err)
