@@ -20,6 +20,15 @@ type Segment struct {
 // one before.
 type Forest struct{ Segments []Segment }
 
+// Tokens is the number of tokens that a pass over f computes.
+func (f *Forest) Tokens() int {
+	n := 0
+	for _, s := range f.Segments {
+		n += len(s.Tokens)
+	}
+	return n
+}
+
 // ForwardOptions say what a forward pass computes.
 type ForwardOptions struct {
 	Adapter     string  // "" = the frozen weights alone

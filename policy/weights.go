@@ -21,6 +21,15 @@ type Parameter struct {
 	Shape []int
 }
 
+// Size is the number of weights of a model.
+func (c Config) Size() int {
+	n := 0
+	for _, p := range c.Parameters() {
+		n += elements(p.Shape)
+	}
+	return n
+}
+
 // Parameters lists the tensors of a model folder in transformers' order: embedding, layers, norm, head (if untied).
 func (c Config) Parameters() []Parameter {
 	list := []Parameter{{EmbedName, []int{c.Vocab, c.Width}}}

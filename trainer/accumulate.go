@@ -19,7 +19,9 @@ func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
 	if len(rows) == 0 {
 		return nil // everything is masked: loss and gradient are 0
 	}
-	pass, err := t.Model.Forward(pack(rows), policy.ForwardOptions{
+	forest := pack(rows)
+	t.tokens += forest.Tokens()
+	pass, err := t.Model.Forward(forest, policy.ForwardOptions{
 		Adapter: t.Adapter, Temperature: float32(t.Config.Rollout.Temperature), Entropy: true,
 		Grad: true, Train: true, KeepAll: !t.Config.Model.GradientCheckpointing,
 		Step: uint64(t.state.Step), Seed: uint64(t.Config.Seed),

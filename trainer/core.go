@@ -76,6 +76,8 @@ type core struct {
 	metrics  *track.JSONL
 	state    State
 	loss     float64            // of this step so far
+	tokens   int                // computed in this step's passes, a shared prompt once
+	peak     float64            // floating-point operations a second; 0: unknown
 	batch    func() any         // what the step trained on, written down if it goes wrong
 	timing   map[string]float64 // seconds of each phase of this step
 }
@@ -125,6 +127,7 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 	if err := c.writeConfig(); err != nil {
 		return err
 	}
+	c.peak = peak(c.Device, c.Now)
 	c.Console.Total = c.total
 	c.Console.Begin(c.state.Step)
 	return nil

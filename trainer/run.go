@@ -48,6 +48,10 @@ func (c *core) run(ctx context.Context, s stepper) error {
 		if t := c.timing["step_time"]; t > 0 {
 			c.timing["perf/throughput"] = float64(c.state.NumTokens-tokens) / t // tokens a second, as verl counts them
 		}
+		if t := c.timing["timing_s/update_actor"]; t > 0 && c.peak > 0 {
+			c.timing["perf/mfu/actor"] = trainFLOPs(c.Model.Config().Size(), c.Adapter == "") * float64(c.tokens) / t / c.peak
+		}
+		c.tokens = 0
 		c.state.Window.Add(c.timing)
 		clear(c.timing)
 		select {

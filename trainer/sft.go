@@ -172,7 +172,10 @@ func dataSeed(c *configs.Config) uint64 {
 // accumulate adds the gradient of one micro-batch in a step of learned tokens; it returns its part of the mean loss and
 // of the mean entropy.
 func (s *SFT) accumulate(batch []Example, learned int) (loss, entropy float64, err error) {
-	pass, err := s.Model.Forward(packExamples(batch), policy.ForwardOptions{
+	defer s.clock("timing_s/update_actor", s.Now())
+	forest := packExamples(batch)
+	s.tokens += forest.Tokens()
+	pass, err := s.Model.Forward(forest, policy.ForwardOptions{
 		Adapter: s.Adapter, Temperature: 1, Entropy: true, Grad: true, Train: true,
 		KeepAll: !s.Config.Model.GradientCheckpointing, Step: uint64(s.state.Step), Seed: uint64(s.Config.Seed),
 	})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 
@@ -92,17 +91,4 @@ func count(n int) string {
 		return fmt.Sprintf("%.2fM", float64(n)/1e6)
 	}
 	return fmt.Sprint(n)
-}
-
-// parameters is the number of a model's weights.
-func parameters(c policy.Config) int {
-	total := 0
-	for _, p := range c.Parameters() {
-		n := 1
-		for _, d := range p.Shape {
-			n *= d
-		}
-		total += n
-	}
-	return cmp.Or(total, 1)
 }

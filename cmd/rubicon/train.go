@@ -160,7 +160,7 @@ func (r *openedRun) announce(plan string) error {
 	if err != nil {
 		return err
 	}
-	total := parameters(r.shape)
+	total := r.shape.Size()
 	fmt.Fprintf(r.Console, "model      %s, %s parameters, %s trainable (%.2f%%)\n%s", r.Config.Model.Path, count(total), count(params.Len),
 		100*float64(params.Len)/float64(total), plan)
 	return nil
