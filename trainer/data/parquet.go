@@ -33,6 +33,14 @@ func readParquet(r io.ReaderAt, size int64, row yield) (err error) {
 			return fmt.Errorf("column %s holds 16-bit floats, which are not supported: store it as float32", e.Name)
 		}
 	}
+	for _, group := range file.Metadata().RowGroups {
+		for _, c := range group.Columns {
+			// The library's decoder takes more and more memory for a damaged LZ4 page, until there is none.
+			if c.MetaData.Codec == format.Lz4Raw {
+				return fmt.Errorf("is compressed with LZ4, which is not supported: write it with zstd or snappy")
+			}
+		}
+	}
 	n := 0
 	for _, group := range file.RowGroups() {
 		if err := readGroup(file.Schema(), group, &n, row); err != nil {
