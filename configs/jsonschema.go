@@ -59,8 +59,9 @@ func foreignProperties(root map[string]any) {
 	// Where a section has foreign names of its own, or one of its own name, the schema must let them pass.
 	for name := range table {
 		if o, ok := top[(field{Path: name}).Section()].(map[string]any); ok && o["properties"] != nil {
-			if p := properties(o); p[lastPart(name)] == nil {
-				p[lastPart(name)] = map[string]any{"description": "Name of verl's: " + table[name].means()}
+			key := field{Path: name}.Key()
+			if p := properties(o); p[key] == nil {
+				p[key] = map[string]any{"description": "Name of verl's: " + table[name].means()}
 			}
 		} else if o, ok := top[name].(map[string]any); ok && o["properties"] != nil {
 			o["type"] = []string{"object", "string"}

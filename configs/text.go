@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/rubicon-rl/rubicon/internal/suggest"
 )
 
 // parseText reads a value that stands in an environment variable or an override, where YAML's quotes are a burden: text is
@@ -40,4 +42,12 @@ func parseYAML(text string) (*yaml.Node, error) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, nil
 	}
 	return doc.Content[0], nil
+}
+
+// didYouMean is ": did you mean X?" for the nearest of the names, or nothing if none is near.
+func didYouMean(name string, names []string) string {
+	if best := suggest.Nearest(name, names); best != "" {
+		return ": did you mean " + best + "?"
+	}
+	return ""
 }

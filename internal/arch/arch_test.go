@@ -17,11 +17,12 @@ const module = "github.com/rubicon-rl/rubicon/"
 // allowed names, for each of our packages (longest prefix wins), the prefixes of ours that it may import.
 var allowed = map[string][]string{
 	"grpo":                      {},
-	"rewards":                   {"grpo", "rewards"},
+	"rewards":                   {"grpo", "rewards", "internal/suggest"},
 	"internal/device":           {},
 	"internal/folder":           {},
 	"internal/half":             {},
 	"internal/mmap":             {},
+	"internal/suggest":          {},
 	"internal/device/reference": {"internal/device"},
 	"internal/cpu":              {"internal/device", "internal/half"},
 	"internal/embedded":         {"internal/folder"},
@@ -29,7 +30,7 @@ var allowed = map[string][]string{
 	"policy/safetensors":        {"internal/half", "internal/mmap"},
 	"policy/gguf":               {"policy", "internal/folder", "internal/half", "internal/mmap"},
 	"policy/token":              {},
-	"configs":                   {"grpo", "policy"},
+	"configs":                   {"grpo", "policy", "internal/suggest"},
 	"trainer":                   {"configs", "grpo", "rewards", "policy", "internal/device", "trainer"},
 	"trainer/track":             {},
 	"trainer/data":              {"grpo"},

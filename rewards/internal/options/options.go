@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/rubicon-rl/rubicon/internal/suggest"
 )
 
 // Decode sets the fields of *dst (named by their json tags) that m names; the others keep their values. A name that
@@ -42,13 +44,7 @@ func Decode(m map[string]any, dst any) error {
 // Unknown is the error for a name that is not among known: it says which one may have been meant.
 func Unknown(what, name string, known []string) error {
 	slices.Sort(known)
-	best, distance := "", 1+len(name)/2
-	for _, k := range known {
-		if d := edits(name, k); d < distance {
-			best, distance = k, d
-		}
-	}
-	if best != "" {
+	if best := suggest.Nearest(name, known); best != "" {
 		return fmt.Errorf("unknown %s %q: did you mean %q?", what, name, best)
 	}
 	return fmt.Errorf("unknown %s %q: use one of %s", what, name, strings.Join(known, ", "))
@@ -84,25 +80,4 @@ func describe(t reflect.Type) string {
 		return "a list"
 	}
 	return "a map"
-}
-
-// edits is the Levenshtein distance of a and b in bytes.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1) // row[j]: distance of the part of a read so far to b[:j]
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,17 +1,11 @@
-package configs
+// Package suggest finds the name that a mistyped one was meant to be.
+package suggest
 
 import "strings"
 
-// didYouMean is ": did you mean X?" for the nearest of the names, or nothing if none is near.
-func didYouMean(name string, names []string) string {
-	if best := nearest(name, names); best != "" {
-		return ": did you mean " + best + "?"
-	}
-	return ""
-}
-
-// nearest returns the name that was most likely meant: the last part of a path counts, then the whole of it.
-func nearest(name string, names []string) string {
+// Nearest returns the one of names that name was most likely meant to be, "" if none is near. Of a path with dots the last
+// part counts first, then the whole of it.
+func Nearest(name string, names []string) string {
 	name = strings.ToLower(name)
 	last := lastPart(name)
 	best, bestCost := "", 1<<30
