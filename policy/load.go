@@ -72,7 +72,7 @@ func fingerprint(c Config, files *safetensors.Set) string {
 }
 
 // New makes a model with random weights: matrices normal with c.InitStd, biases 0, norms 1, as transformers initialises
-// them. The same seed gives the same model on every device, and the one that InitRandom writes.
+// them. The same seed gives the same model on every device.
 func New(ctx context.Context, dev device.Device, c Config, seed uint64, o LoadOptions) (*Model, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("policy: make a new model: %w", err)

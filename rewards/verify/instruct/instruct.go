@@ -96,21 +96,3 @@ func (i *Instruction) Loose(response string) bool {
 		return i.Strict(v) || i.Strict(strings.ReplaceAll(v, "*", ""))
 	})
 }
-
-// Check compiles instruction id and tells whether response follows it, blank or not.
-func Check(id string, kwargs map[string]any, response string) (bool, error) {
-	i, err := Compile(id, kwargs)
-	return err == nil && i.Follows(response), err
-}
-
-// Strict compiles instruction id and reads response strictly.
-func Strict(id string, kwargs map[string]any, response string) (bool, error) {
-	i, err := Compile(id, kwargs)
-	return err == nil && i.Strict(response), err
-}
-
-// Loose compiles instruction id and reads response loosely.
-func Loose(id string, kwargs map[string]any, response string) (bool, error) {
-	i, err := Compile(id, kwargs)
-	return err == nil && i.Loose(response), err
-}

@@ -99,14 +99,14 @@ func TestUnsupportedAndWrongArgumentsAreErrors(t *testing.T) {
 		{"keywords:letter_frequency", map[string]any{"letter": "ab", "let_frequency": 1.0, "let_relation": "at least"}, "not one character"},
 		{"length_constraints:nth_paragraph_first_word", map[string]any{"num_paragraphs": 1.0, "nth_paragraph": 0.0, "first_word": "a"}, "the first paragraph is 1"},
 	} {
-		_, err := Check(c.id, c.kwargs, "text")
+		_, err := Compile(c.id, c.kwargs)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %v: error %v, want %q in it", c.id, c.kwargs, err, c.want)
 		}
 	}
 	ok["keyword"] = nil // rows of other data carry every name, null when unused
-	if passed, err := Check("length_constraints:number_words", ok, "one two three"); err != nil || !passed {
-		t.Errorf("a null argument counts as absent: %v %v", passed, err)
+	if i, err := Compile("length_constraints:number_words", ok); err != nil || !i.Follows("one two three") {
+		t.Errorf("a null argument counts as absent: %v", err)
 	}
 }
 
@@ -144,9 +144,12 @@ func TestUnicodeTraps(t *testing.T) {
 		{"detectable_format:json_format", nil, "[\"\\u00g0\"]", false},
 		{"detectable_format:json_format", nil, "{1: 2}", false},
 	} {
-		got, err := Check(c.id, c.kwargs, c.response)
-		if err != nil || got != c.want {
-			t.Errorf("%s %v on %q = %v, %v; official %v", c.id, c.kwargs, c.response, got, err, c.want)
+		i, err := Compile(c.id, c.kwargs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := i.Follows(c.response); got != c.want {
+			t.Errorf("%s %v on %q = %v; official %v", c.id, c.kwargs, c.response, got, c.want)
 		}
 	}
 }
@@ -167,11 +170,11 @@ func FuzzNoInputPanics(f *testing.F) {
 	f.Add("'\"İΣ\xff\n\n******")
 	f.Fuzz(func(t *testing.T, response string) {
 		for id, kwargs := range rows {
-			strict, err := Strict(id, kwargs, response)
+			i, err := Compile(id, kwargs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if loose, _ := Loose(id, kwargs, response); strict && !loose {
+			if i.Strict(response) && !i.Loose(response) {
 				t.Errorf("%s: strict without loose", id)
 			}
 		}
