@@ -34,10 +34,17 @@ func openDir(c *configs.Config) (*Dir, error) {
 	} else if !held {
 		return nil, fmt.Errorf("another process runs in %s: wait for it, or choose another output_dir", d.path)
 	}
-	if _, err := os.Stat(d.metrics()); err == nil && c.Checkpoint.Resume == "" {
+	if c.Checkpoint.Resume == "" && d.used() {
 		return nil, errors.Join(fmt.Errorf("%s holds a run: go on with it by --resume, or choose another output_dir", d.path), d.close())
 	}
 	return d, nil
+}
+
+// used reports whether the folder holds something of a run; an empty log is that of a start that failed.
+func (d *Dir) used() bool {
+	log, err := os.Stat(d.metrics())
+	steps, _ := stepFolders(d.saved)
+	return err == nil && log.Size() > 0 || len(steps) > 0
 }
 
 func (d *Dir) join(elem ...string) string {
