@@ -95,7 +95,10 @@ func TestDefaultsAreTRLs(t *testing.T) {
 		"use_peft":                     "lora", // what learns
 		"lora_dropout":                 0.0,    // the sampler's numbers are the trainer's only without dropout
 		"lora_target_modules":          []string{"all-linear"},
-		"num_generations_eval":         1, // evaluation is greedy
+		"dtype":                        "auto", // the same numbers in less memory
+		"torch_dtype":                  "auto",
+		"bf16":                         "float32", // exact numbers first; TRL takes bfloat16 unless fp16 is set
+		"num_generations_eval":         1,         // evaluation is greedy
 		"activation_checkpointing":     true,
 		"disable_tqdm":                 "auto",
 		"vllm_importance_sampling_cap": 3.0, // old name of ..._clip_max
@@ -191,7 +194,9 @@ func TestNames(t *testing.T) {
 		}},
 		"ignored":           {args: []string{"vllm_mode=server"}, set: func(*Config) {}, note: "vllm_mode: ignored"},
 		"ignored as is":     {args: []string{"vllm_mode=colocate", "ddp_backend=null"}, set: func(*Config) {}},
-		"bf16":              {args: []string{"bf16=true"}, set: func(*Config) {}, note: "bf16: ignored"},
+		"4 bits":            {args: []string{"load_in_4bit=true", "load_in_8bit=false"}, set: func(c *Config) { c.Model.DType = "int4" }},
+		"8 bits":            {args: []string{"load_in_8bit=true"}, set: func(c *Config) { c.Model.DType = "int8" }},
+		"bf16":              {args: []string{"bf16=true"}, set: func(c *Config) { c.Model.ComputeDType = "bfloat16" }},
 		"default of refuse": {args: []string{"push_to_hub=false", "model_revision=main", "completion_only_loss=true"}, set: func(*Config) {}},
 		"verl": {args: []string{"data.max_response_length=9", "actor_rollout_ref.rollout.n=2", "algorithm.adv_estimator=reinforce_plus_plus", "actor_rollout_ref.rollout.top_k=-1", "actor_rollout_ref.actor.loss_agg_mode=token-mean", "trainer.save_freq=-1"}, set: func(c *Config) {
 			c.Rollout.MaxCompletionLength, c.GRPO.NumGenerations, c.GRPO.Advantage, c.Checkpoint.SaveSteps = 9, 2, "reinforce_pp", 0
@@ -218,7 +223,7 @@ func TestNames(t *testing.T) {
 func TestNamesRefused(t *testing.T) {
 	for arg, want := range map[string]string{
 		"push_to_hub=true":           "upload",
-		"load_in_4bit=true":          "model.dtype",
+		"load_in_4bit=maybe":         "want one of true, false",
 		"sync_ref_model=true":        "grpo.reference",
 		"optim=sgd":                  `is "sgd", want one of`,
 		"report_to=wandb":            "metrics.jsonl",

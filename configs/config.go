@@ -33,7 +33,7 @@ func Default() *Config {
 	c := &Config{
 		Seed:   42,
 		Device: "auto",
-		Model:  Model{DType: "float32", Trainable: "lora", Init: "weights", GradientCheckpointing: true},
+		Model:  Model{DType: "auto", ComputeDType: "float32", Trainable: "lora", Init: "weights", GradientCheckpointing: true},
 		LoRA:   LoRA{R: 16, Alpha: 32, TargetModules: []string{"all-linear"}},
 		Data: Data{
 			Format: "auto", PromptColumn: "prompt", MessagesColumn: "messages", CompletionColumn: "completion",

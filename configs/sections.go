@@ -4,12 +4,21 @@ import "math"
 
 // Model is the policy.
 type Model struct {
-	Path                  string `yaml:"path" doc:"Hugging Face folder of the model (config.json, *.safetensors, tokenizer.json), or embedded:quickstart for the small model inside this binary."`
+	Path                  string `yaml:"path" doc:"Hugging Face folder of the model (config.json, *.safetensors, tokenizer.json), a GGUF file (F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K), or embedded:quickstart for the small model inside this binary."`
 	Adapter               string `yaml:"adapter" doc:"PEFT adapter folder that training starts from. Empty: a new adapter that changes nothing yet."`
-	DType                 string `yaml:"dtype" enum:"auto|float32|bfloat16" doc:"How weights are kept in memory. auto: as stored. Arithmetic is float32 in any case."`
+	DType                 string `yaml:"dtype" enum:"auto|float32|bfloat16|int8|int4" doc:"How weights are kept in memory. auto: as stored, a GGUF file's quantised ones too. int8, int4: the frozen matrices of the layers in 8.5 or 5 bits a weight, embedding and head in bfloat16. compute_dtype says how they are multiplied."`
+	ComputeDType          string `yaml:"compute_dtype" enum:"float32|bfloat16" doc:"Arithmetic of products with weights that are kept in bfloat16 or fewer bits. bfloat16: activations (and, with dtype auto, weights) are rounded to it first; faster where the processor multiplies bfloat16 directly, and about as exact as TRL's bf16. Sums, losses, adapters and optimiser are float32 in any case."`
 	Trainable             string `yaml:"trainable" enum:"lora|full" doc:"What learns: a LoRA adapter on frozen weights, or all weights."`
 	Init                  string `yaml:"init" enum:"weights|random" doc:"Where the weights come from: the folder's files, or random numbers in the shape that config.json gives (training from scratch)."`
 	GradientCheckpointing bool   `yaml:"gradient_checkpointing" doc:"Keep only each layer's input and compute the layer again in the backward pass: much less memory for about a third more time, same numbers."`
+}
+
+// WeightDType is how frozen weights are kept: DType, and in bfloat16 or less where that is auto and they are multiplied so.
+func (m Model) WeightDType() string {
+	if m.DType == "auto" && m.ComputeDType == "bfloat16" && m.Trainable == "lora" {
+		return "auto16"
+	}
+	return m.DType
 }
 
 // LoRA is the adapter's shape.

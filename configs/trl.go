@@ -4,9 +4,9 @@ const (
 	noVLLM     = "the engine that trains also samples, there is no vLLM"
 	exact      = "changes speed or memory there, never the numbers here"
 	noMeaning  = "has no counterpart here and does not change the numbers"
-	float32Say = "arithmetic is float32; model.dtype says how weights are kept"
+	float32Say = "model.dtype says how weights are kept, model.compute_dtype how they are multiplied"
 	noHub      = "nothing is uploaded: remove it and upload the run's folder yourself"
-	noQuant    = "quantised weights are not supported: set model.dtype to bfloat16 for half the memory"
+	ownInt4    = "model.dtype int4 has whole numbers with a scale and a minimum for every 32 weights"
 )
 
 // trlNames are the names that TRL 1.16's GRPOConfig adds to TrainingArguments.
@@ -175,7 +175,7 @@ func lengthNames() []alias {
 // machineNames are those of machines, data loading and uploads.
 func machineNames() []alias {
 	table := []alias{
-		{name: "bf16", def: "null", ignore: float32Say},
+		{name: "bf16", def: "null", path: "model.compute_dtype", convert: choose("true=bfloat16", "false=float32")},
 		{name: "fp16", def: "false", ignore: float32Say},
 		{name: "bf16_full_eval", def: "false", ignore: float32Say},
 		{name: "fp16_full_eval", def: "false", ignore: float32Say},
@@ -242,11 +242,11 @@ func modelNames() []alias {
 		{name: "lora_task_type", def: "CAUSAL_LM", refuse: "only CAUSAL_LM is supported: remove it"},
 		{name: "use_rslora", def: "false", path: "lora.rslora"},
 		{name: "use_dora", def: "false", refuse: "DoRA is not supported: remove it"},
-		{name: "load_in_8bit", def: "false", refuse: noQuant},
-		{name: "load_in_4bit", def: "false", refuse: noQuant},
-		{name: "bnb_4bit_quant_type", def: "nf4", ignore: "only load_in_4bit uses it"},
-		{name: "use_bnb_nested_quant", def: "false", ignore: "only load_in_4bit uses it"},
-		{name: "bnb_4bit_quant_storage", def: "null", ignore: "only load_in_4bit uses it"},
+		{name: "load_in_8bit", def: "false", path: "model.dtype", convert: choose("true=int8", "false=")},
+		{name: "load_in_4bit", def: "false", path: "model.dtype", convert: choose("true=int4", "false=")},
+		{name: "bnb_4bit_quant_type", def: "nf4", ignore: ownInt4},
+		{name: "use_bnb_nested_quant", def: "false", ignore: ownInt4},
+		{name: "bnb_4bit_quant_storage", def: "null", ignore: ownInt4},
 		{name: "dataset_name", def: "null", refuse: "give the files: data.train_files, eval.files"},
 		{name: "reward_funcs", def: "null", refuse: "set reward.kind, or reward.kind to mix and reward.parts"},
 	}

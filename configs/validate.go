@@ -45,6 +45,7 @@ func (c *Config) faults() []Fault {
 			fs.bounds(f, f.get(c))
 		}
 	}
+	fs.model(c)
 	fs.grpo(c)
 	fs.sampling(c)
 	fs.optim(c)
@@ -52,6 +53,12 @@ func (c *Config) faults() []Fault {
 	fs.reward(c.Reward, "reward", 0)
 	fs.checkpoint(c)
 	return fs
+}
+
+func (fs *faulty) model(c *Config) {
+	quantised := c.Model.DType == "int8" || c.Model.DType == "int4"
+	fs.check(!quantised || c.Model.Trainable != "full", "model.dtype",
+		"is %s, but quantised weights cannot be trained: set model.trainable to lora, or model.dtype to float32 or bfloat16", c.Model.DType)
 }
 
 // maxCount is the largest size or count of anything; products of two of them fit into an int.

@@ -12,6 +12,7 @@ func TestValidate(t *testing.T) {
 		"device=tpu":                                    `device is "tpu": set it to one of auto, cpu`,
 		"model.dtype=float16":                           `model.dtype is "float16"`,
 		"model.dtype=bfloat1":                           "did you mean bfloat16?",
+		"model.trainable=full model.dtype=int8":         "set model.trainable to lora",
 		"lora.r=0":                                      "lora.r is 0: set it to at least 1",
 		"lora.alpha=0":                                  "lora.alpha is 0: set it above 0",
 		"lora.dropout=1":                                "lora.dropout is 1: set it to at most 0.99",

@@ -33,7 +33,6 @@ func (p *Pass) Backward(g Gradients) error {
 	dev.Zero(dFinal)
 	if head != (device.HeadGrad{}) {
 		h.args.DW = p.net.grads.headWeight()
-		dev.Zero(dHidden)
 		dev.HeadGrad(dHidden, head, h.out, h.hidden, h.args)
 		dev.ScatterAddRows(dFinal, dHidden, h.parents)
 	}
@@ -84,7 +83,7 @@ type slopes struct {
 	x    device.Mat // [T,D] of the residual stream, carried from layer to layer
 	h    device.Mat // [T,D] of a norm's output
 	qkv  device.Mat // [T,(H+2KV)·hd] before the rotation
-	qk   device.Mat // [T,(H+KV)·hd] after it
+	qk   device.Mat // [T,(H+KV)·hd] after it: in place unless q and k are normed
 	o    device.Mat // [T,H·hd]
 	gu   device.Mat // [T,2F]
 	gate device.Mat // [T,F]
@@ -93,10 +92,15 @@ type slopes struct {
 func (m *Model) slopes(s *scope, t int) *slopes {
 	d := &m.dims
 	mat := func(cols int) device.Mat { return s.mat(device.Act, t, cols) }
-	return &slopes{
-		x: mat(d.Width), h: mat(d.Width), qkv: mat(d.qWidth + 2*d.kvWidth), qk: mat(d.qWidth + d.kvWidth),
+	g := &slopes{
+		x: mat(d.Width), h: mat(d.Width), qkv: mat(d.qWidth + 2*d.kvWidth),
 		o: mat(d.qWidth), gu: mat(2 * d.Hidden), gate: mat(d.Hidden),
 	}
+	g.qk = g.qkv.ColsOf(0, d.qWidth+d.kvWidth)
+	if m.cfg.QKNorm() {
+		g.qk = mat(d.qWidth + d.kvWidth)
+	}
+	return g
 }
 
 // backward takes dFinal, the gradient of st.final, down to the embedding and adds the gradients of what n trains.
@@ -126,11 +130,8 @@ func (n *net) backward(r *rows, st *stack, dFinal device.Mat, g *slopes) {
 // mlpGrad takes g.x from after layer l to between its branches.
 func (n *net) mlpGrad(l int, a *acts, g *slopes) {
 	dev, w := n.m.dev, &n.layers[l]
-	dev.Zero(g.gate)
 	dev.LinearGrad(g.gate, g.x, a.gate, w[fuseDown])
-	dev.Zero(g.gu)
 	dev.SwiGLUGrad(g.gu, g.gate, a.gu)
-	dev.Zero(g.h)
 	dev.LinearGrad(g.h, g.gu, a.h2, w[fuseGateUp])
 	dev.RMSNormGrad(g.x, n.grads.layer(l).mlpNorm, g.h, a.mid, n.m.vectors.layers[l].mlpNorm, n.m.dims.eps)
 }
@@ -138,10 +139,7 @@ func (n *net) mlpGrad(l int, a *acts, g *slopes) {
 // attentionGrad takes g.x from between layer l's branches to its input.
 func (n *net) attentionGrad(l int, r *rows, a *acts, g *slopes) {
 	m, dev, d, w := n.m, n.m.dev, &n.m.dims, &n.layers[l]
-	dev.Zero(g.o)
 	dev.LinearGrad(g.o, g.x, a.o, w[fuseOut])
-	dev.Zero(g.qk)
-	dev.Zero(g.qkv)
 	q := d.qWidth
 	dq, dk, dv := g.qk.ColsOf(0, q), g.qk.ColsOf(q, q+d.kvWidth), d.v(g.qkv)
 	dev.AttentionGrad(dq, dk, dv, g.o, a.o, a.lse, d.q(a), d.k(a), d.v(a.qkv), m.attention(r.tasks))
@@ -150,12 +148,11 @@ func (n *net) attentionGrad(l int, r *rows, a *acts, g *slopes) {
 		dev.LinearGrad(device.Mat{}, g.qkv, a.h, w[fuseQKV]) // nothing below is trained
 		return
 	}
-	dev.Zero(g.h)
 	dev.LinearGrad(g.h, g.qkv, a.h, w[fuseQKV])
 	dev.RMSNormGrad(g.x, n.grads.layer(l).attnNorm, g.h, a.x, m.vectors.layers[l].attnNorm, d.eps)
 }
 
-// rotateGrad adds to g.qkv what g.qk is before the rotation.
+// rotateGrad writes to g.qkv what g.qk is before the rotation.
 func (n *net) rotateGrad(l int, r *rows, a *acts, g *slopes) {
 	m, d := n.m, &n.m.dims
 	q, qk := d.qWidth, d.qWidth+d.kvWidth

@@ -3,19 +3,40 @@
 package policy
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rubicon-rl/rubicon/internal/cpu"
 )
 
-// benchSmolLM2 opens SmolLM2 with an adapter of rank 8 on all projections.
-func benchSmolLM2(b *testing.B) *Model {
-	dir := os.Getenv("RUBICON_TEST_SMOLLM2")
-	if dir == "" {
-		b.Skip("set RUBICON_TEST_SMOLLM2 to a folder with SmolLM2-135M-Instruct")
+// benchBatch is what a benchmark samples or trains on: prompts with their completions, in tokens.
+type benchBatch struct{ prompts, prompt, completions, complete int }
+
+// benches are the models with their batches; "quickstart" is the one in the binary.
+func benches(b *testing.B, run func(b *testing.B, m *Model, s benchBatch)) {
+	for _, c := range []struct {
+		name, dir string
+		batch     benchBatch
+	}{
+		{"quickstart", filepath.Join("..", "internal", "embedded", "quickstart"), benchBatch{8, 34, 8, 16}},
+		{"smollm2", os.Getenv("RUBICON_TEST_SMOLLM2"), benchBatch{2, 128, 4, 64}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			if c.dir == "" {
+				b.Skip("set RUBICON_TEST_SMOLLM2 to a folder with SmolLM2-135M-Instruct")
+			}
+			m := benchModel(b, c.dir)
+			b.ReportAllocs()
+			run(b, m, c.batch)
+		})
 	}
-	dev, err := cpu.New(cpu.Options{})
+}
+
+// benchModel opens the model in dir with an adapter of rank 8 on all projections.
+func benchModel(b *testing.B, dir string) *Model {
+	dev, err := cpu.New(cpu.Options{Tier: os.Getenv("RUBICON_CPU_TIER")})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,41 +58,54 @@ func benchSmolLM2(b *testing.B) *Model {
 	return m
 }
 
-// BenchmarkSmolLM2Generate samples 4 completions of 64 tokens for each of 2 prompts of 128.
-func BenchmarkSmolLM2Generate(b *testing.B) {
-	m := benchSmolLM2(b)
-	reqs := []Request{{Prompt: sequenceOf(128, 1), N: 4}, {Prompt: sequenceOf(128, 2), N: 4}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := m.Generate(b.Context(), reqs, GenerateOptions{SamplingParams: plain(64), Adapter: "policy"}); err != nil {
-			b.Fatal(err)
+// BenchmarkGenerate samples the completions, all at a time, or (one) a single one.
+func BenchmarkGenerate(b *testing.B) {
+	benches(b, func(b *testing.B, m *Model, s benchBatch) {
+		for _, one := range []bool{false, true} {
+			var reqs []Request
+			for p := range s.prompts {
+				reqs = append(reqs, Request{Prompt: sequenceOf(s.prompt, p), N: s.completions})
+			}
+			if one {
+				reqs = []Request{{Prompt: reqs[0].Prompt, N: 1}}
+			}
+			b.Run(fmt.Sprintf("one=%v", one), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := m.Generate(b.Context(), reqs, GenerateOptions{SamplingParams: plain(s.complete), Adapter: "policy"}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(len(reqs)*reqs[0].N*s.complete*b.N)/b.Elapsed().Seconds(), "tokens/s")
+			})
 		}
-	}
-	b.ReportMetric(float64(8*64*b.N)/b.Elapsed().Seconds(), "tokens/s")
+	})
 }
 
-// BenchmarkSmolLM2Train is a forward and backward pass over the same batch, prompts shared; the rate counts every
-// sequence's 192 tokens, as one that does not share would compute.
-func BenchmarkSmolLM2Train(b *testing.B) {
-	m := benchSmolLM2(b)
-	f := &Forest{}
-	for p := range 2 {
-		root := len(f.Segments)
-		f.Segments = append(f.Segments, Segment{Parent: Root, Tokens: sequenceOf(128, p)})
-		for c := range 4 {
-			f.Segments = append(f.Segments, Segment{Parent: root, Tokens: sequenceOf(64, 10*p+c), Score: scoreFrom(64, 0)})
+// BenchmarkTrain is a forward and backward pass over the same batch, prompts shared; the rate counts the tokens of every
+// sequence, as one that does not share would compute.
+func BenchmarkTrain(b *testing.B) {
+	benches(b, func(b *testing.B, m *Model, s benchBatch) {
+		f := &Forest{}
+		for p := range s.prompts {
+			root := len(f.Segments)
+			f.Segments = append(f.Segments, Segment{Parent: Root, Tokens: sequenceOf(s.prompt, p)})
+			for c := range s.completions {
+				f.Segments = append(f.Segments, Segment{
+					Parent: root, Tokens: sequenceOf(s.complete, 10*p+c), Score: scoreFrom(s.complete, 0),
+				})
+			}
 		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		p, err := m.Forward(f, ForwardOptions{Adapter: "policy", Temperature: 1, Grad: true})
-		if err != nil {
-			b.Fatal(err)
+		for b.Loop() {
+			p, err := m.Forward(f, ForwardOptions{Adapter: "policy", Temperature: 1, Grad: true, KeepAll: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, grad := meanLoss(p.Output.LogP)
+			if err := p.Backward(Gradients{LogP: grad}); err != nil {
+				b.Fatal(err)
+			}
 		}
-		_, grad := meanLoss(p.Output.LogP)
-		if err := p.Backward(Gradients{LogP: grad}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(8*192*b.N)/b.Elapsed().Seconds(), "tokens/s")
+		b.ReportMetric(float64(s.prompts*s.completions*(s.prompt+s.complete)*b.N)/b.Elapsed().Seconds(), "tokens/s")
+	})
 }

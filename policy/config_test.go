@@ -137,7 +137,7 @@ func TestReadConfigErrors(t *testing.T) {
 		{"head", "qwen2", object{"architectures": []string{"Qwen2ForSequenceClassification"}}, []string{"Qwen2ForSequenceClassification", "supported"}},
 		{"disagreement", "qwen2", object{"model_type": "qwen3"}, []string{"Qwen2ForCausalLM", `"qwen3"`}},
 		{"no architecture", "qwen2", object{"architectures": nil, "model_type": nil}, []string{"supported"}},
-		{"quantised", "qwen2", object{"quantization_config": object{"quant_method": "gptq"}}, []string{"quantization_config", "gptq", "Q4_1"}},
+		{"quantised", "qwen2", object{"quantization_config": object{"quant_method": "gptq"}}, []string{"quantization_config", "gptq", "GGUF"}},
 		{"window", "qwen2", object{"use_sliding_window": true}, []string{"use_sliding_window"}},
 		{"layer types", "qwen2", object{"layer_types": []string{"full_attention", "sliding_attention"}}, []string{"sliding_attention"}},
 		{"activation", "qwen2", object{"hidden_act": "gelu"}, []string{"gelu", "silu"}},

@@ -166,7 +166,7 @@ func (f *fields) arch() (Arch, error) {
 func (f *fields) refuse() error {
 	if f.has("quantization_config") {
 		method := f.object("quantization_config").values["quant_method"]
-		return fmt.Errorf("quantization_config (quant_method %v) is not supported: use the unquantised model in float32, bfloat16 or float16, or import a GGUF file of F32, F16, BF16, Q8_0 or Q4_1 tensors", method)
+		return fmt.Errorf("quantization_config (quant_method %v) is not supported: use the unquantised model in float32, bfloat16 or float16 (dtype int8 or int4 quantises it), or a GGUF file", method)
 	}
 	if act := f.text("hidden_act", "silu"); act != "silu" && f.err == nil {
 		return fmt.Errorf("hidden_act %q is not supported; supported: silu", act)

@@ -87,32 +87,39 @@ func (d *dims) v(qkv device.Mat) device.Mat {
 // forward fills st from the rows r; st.final holds the last hidden states.
 func (n *net) forward(r *rows, st *stack) {
 	m, dev := n.m, n.m.dev
-	x, branch := st.last, device.Mat{}
+	x, rest := st.last, device.Mat{}
 	if len(st.acts) > 0 {
 		x = st.acts[0].x
 	}
 	dev.Embed(x, m.embed, r.ids)
 	for l := range st.acts {
 		a := &st.acts[l]
-		n.layer(l, r, a, branch, st.y)
-		dev.Linear(st.y, a.gate, n.layers[l][fuseDown])
+		n.layer(l, r, a, rest, st.y)
 		next := st.last
 		if l+1 < len(st.acts) {
 			next = st.acts[l+1].x
 		}
-		if next != a.mid {
-			dev.Copy(next, a.mid)
-		}
-		branch = st.y
+		rest = n.join(next, a.mid, st.y, a.gate, n.layers[l][fuseDown])
 	}
-	dev.RMSNorm(st.final, st.last, branch, m.vectors.norm, m.dims.eps)
+	dev.RMSNorm(st.final, st.last, rest, m.vectors.norm, m.dims.eps)
 }
 
-// layer runs layer l from its input up to the input of its last projection. branch, if given, still has to be added to
+// join computes a branch's last projection and returns what the norm that follows has to add to sum, which is then what
+// the residual stream x becomes: x where the branch could be written to sum itself, and otherwise y with the branch.
+func (n *net) join(sum, x, y, in device.Mat, w device.Linear) (rest device.Mat) {
+	if sum == x {
+		n.m.dev.Linear(y, in, w)
+		return y
+	}
+	n.m.dev.Linear(sum, in, w)
+	return x
+}
+
+// layer runs layer l from its input up to the input of its last projection. rest, if given, still has to be added to
 // a.x; y is scratch.
-func (n *net) layer(l int, r *rows, a *acts, branch, y device.Mat) {
+func (n *net) layer(l int, r *rows, a *acts, rest, y device.Mat) {
 	m, dev, w := n.m, n.m.dev, &n.layers[l]
-	dev.RMSNorm(a.h, a.x, branch, m.vectors.layers[l].attnNorm, m.dims.eps)
+	dev.RMSNorm(a.h, a.x, rest, m.vectors.layers[l].attnNorm, m.dims.eps)
 	dev.Linear(a.qkv, a.h, w[fuseQKV])
 	n.rotate(l, r, a)
 	q, k, v := m.dims.q(a), m.dims.k(a), m.dims.v(a.qkv)
@@ -120,11 +127,8 @@ func (n *net) layer(l int, r *rows, a *acts, branch, y device.Mat) {
 		k, v = r.cache.store(dev, l, k, v)
 	}
 	dev.Attention(a.o, a.lse, q, k, v, m.attention(r.tasks))
-	dev.Linear(y, a.o, w[fuseOut])
-	if a.mid != a.x {
-		dev.Copy(a.mid, a.x)
-	}
-	dev.RMSNorm(a.h2, a.mid, y, m.vectors.layers[l].mlpNorm, m.dims.eps)
+	rest = n.join(a.mid, a.x, y, a.o, w[fuseOut])
+	dev.RMSNorm(a.h2, a.mid, rest, m.vectors.layers[l].mlpNorm, m.dims.eps)
 	dev.Linear(a.gu, a.h2, w[fuseGateUp])
 	dev.SwiGLU(a.gate, a.gu)
 }

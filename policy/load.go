@@ -3,72 +3,35 @@ package policy
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math"
 
 	"github.com/rubicon-rl/rubicon/internal/device"
-	"github.com/rubicon-rl/rubicon/policy/safetensors"
 )
 
 // Load reads a model folder in Hugging Face's format onto dev, tensor by tensor from the mapped files. A missing,
 // surplus or mis-shaped tensor is an error that names it.
 func Load(ctx context.Context, dev device.Device, dir string, o LoadOptions) (*Model, error) {
-	cfg, err := ReadConfig(dir)
+	src, err := OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	files, err := openWeights(dir, cfg)
+	defer src.Close()
+	return LoadFrom(ctx, dev, src, o)
+}
+
+// LoadFrom reads a model from an open source, which may be closed afterwards.
+func LoadFrom(ctx context.Context, dev device.Device, src Source, o LoadOptions) (*Model, error) {
+	m, err := newModel(dev, src.Config(), o, func(name string) device.DType { return src.Stored(name).DType() })
 	if err != nil {
 		return nil, err
 	}
-	defer files.Close()
-	m, err := newModel(dev, cfg, o, func(name string) device.DType {
-		if t, _ := files.Tensor(name); t.DType == safetensors.BF16 {
-			return device.BFloat16
-		}
-		return device.Float32
-	})
-	if err != nil {
-		return nil, err
-	}
-	m.source, m.fingerprint = dir, fingerprint(cfg, files)
-	if err := m.read(ctx, files); err != nil {
+	m.source, m.fingerprint = src.Path(), Fingerprint(src)
+	if err := m.read(ctx, src); err != nil {
 		m.free()
 		return nil, err
 	}
 	return m, nil
-}
-
-// Fingerprint is the Fingerprint of the model in a folder, without loading it.
-func Fingerprint(dir string) (string, error) {
-	cfg, err := ReadConfig(dir)
-	if err != nil {
-		return "", err
-	}
-	files, err := openWeights(dir, cfg)
-	if err != nil {
-		return "", err
-	}
-	return fingerprint(cfg, files), files.Close()
-}
-
-// fingerprint hashes a configuration and a sample of the bytes of every tensor.
-func fingerprint(c Config, files *safetensors.Set) string {
-	c.BOS, c.Pad, c.EOS = NoToken, NoToken, nil // people correct these
-	h := sha256.New()
-	fmt.Fprintf(h, "%+v", c)
-	for _, p := range c.Parameters() {
-		t, _ := files.Tensor(p.Name)
-		fmt.Fprint(h, p.Name, p.Shape, t.DType)
-		const step = 4099
-		sample := make([]byte, 0, len(t.Data)/step+1)
-		for i := 0; i < len(t.Data); i += step {
-			sample = append(sample, t.Data[i])
-		}
-		h.Write(sample)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // New makes a model with random weights: matrices normal with c.InitStd, biases 0, norms 1, as transformers initialises
@@ -91,77 +54,44 @@ func New(ctx context.Context, dev device.Device, c Config, seed uint64, o LoadOp
 
 // LoadFull replaces all weights by those of a folder that SaveFull wrote.
 func (m *Model) LoadFull(ctx context.Context, dir string) error {
-	files, err := openWeights(dir, m.cfg)
+	src, err := openFolder(dir, m.cfg)
 	if err != nil {
 		return err
 	}
-	defer files.Close()
-	return m.read(ctx, files)
-}
-
-func openWeights(dir string, c Config) (*safetensors.Set, error) {
-	files, err := safetensors.OpenDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.CheckWeights(files); err != nil {
-		files.Close()
-		return nil, err
-	}
-	return files, nil
+	defer src.Close()
+	return m.read(ctx, src)
 }
 
 // transferLen is how many elements of a tensor are converted at a time.
 const transferLen = 1 << 20
 
-// read fills the model from files.
-func (m *Model) read(ctx context.Context, files *safetensors.Set) error {
-	place := m.places()
-	values, bits := make([]float32, transferLen), make([]uint16, transferLen)
+// read fills the model from a source.
+func (m *Model) read(ctx context.Context, src Source) error {
+	place, values := m.places(), make([]float32, transferLen)
 	for _, p := range m.cfg.Parameters() {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("policy: load %s: %w", files.Dir, err)
+			return fmt.Errorf("policy: load %s: %w", src.Path(), err)
 		}
-		t, _ := files.Tensor(p.Name)
-		err := inRows(t, func(part safetensors.Tensor, row int) error {
-			to := place[p.Name]
-			if to.weight != nil && t.DType == safetensors.BF16 {
-				b := grow(&bits, part.Len())
-				if err := part.Bits(b); err != nil {
-					return err
+		t, to := src.Stored(p.Name), place[p.Name]
+		n, width := p.Shape[0], elements(p.Shape)/p.Shape[0]
+		step := max(1, transferLen/width)
+		for row := 0; row < n; row += step {
+			end := min(row+step, n)
+			var err error
+			if to.weight != nil {
+				err = t.Pack(m.dev, to.weight, to.row+row, row, end)
+			} else {
+				v := grow(&values, (end-row)*width)
+				if err = t.Float32s(v, row); err == nil {
+					err = m.set(p, to, row, v)
 				}
-				return m.dev.LoadWeightBF16(to.weight, to.row+row, b)
 			}
-			v := grow(&values, part.Len())
-			if err := part.Float32s(v); err != nil {
-				return err
+			if err != nil {
+				return fmt.Errorf("policy: load %s: %w", p.Name, err)
 			}
-			return m.set(p, to, row, v)
-		})
-		if err != nil {
-			return fmt.Errorf("policy: load %s: %w", p.Name, err)
 		}
 	}
 	return m.Refresh()
-}
-
-// inRows cuts t into runs of rows and calls do with each and its first row.
-func inRows(t safetensors.Tensor, do func(part safetensors.Tensor, row int) error) error {
-	n := t.Shape[0]
-	step := max(1, transferLen/max(1, t.Len()/n))
-	for row := 0; row < n; row += step {
-		if err := do(t.Rows(row, min(row+step, n)), row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func grow[T any](buf *[]T, n int) []T {
-	if cap(*buf) < n {
-		*buf = make([]T, n)
-	}
-	return (*buf)[:n]
 }
 
 // place is where a frozen matrix begins.

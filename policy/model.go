@@ -35,25 +35,14 @@ type Model struct {
 
 // LoadOptions say how a model's weights are kept.
 type LoadOptions struct {
-	// DType is how matrices are stored: float32, bfloat16, or auto (or ""): as in the files, float32 for float16 and for
-	// weights that are trained.
+	// DType is how matrices are stored: float32, bfloat16; int8 or int4 for those of the layers, with embedding and head in
+	// bfloat16; auto (or ""): as in the files, float32 for float16 and for weights that are trained; or auto16: as auto, but
+	// bfloat16 in place of float32. Matrices that are computed as one and differ in the files are kept in a type that
+	// holds either: bfloat16 unless one is float32.
 	DType string
 	// Train is "lora" (or ""): the weights are frozen, adapters are trained; or "full": all weights are trained, with
 	// float32 originals and gradients.
 	Train string
-}
-
-func (o LoadOptions) check() error {
-	switch o.DType {
-	case "", "auto", "float32", "bfloat16":
-	default:
-		return fmt.Errorf("policy: dtype %q is unknown; use auto, float32 or bfloat16", o.DType)
-	}
-	switch o.Train {
-	case "", "lora", "full":
-		return nil
-	}
-	return fmt.Errorf("policy: cannot train %q; use lora or full", o.Train)
 }
 
 // Config describes the model.
@@ -99,35 +88,24 @@ func (m *Model) alloc(o LoadOptions, stored func(name string) device.DType) erro
 	if err := m.flat.alloc(m.dev, m.full()); err != nil {
 		return err
 	}
-	// dtype is the type of a weight that is made of the named tensors.
-	dtype := func(names ...string) device.DType {
-		if o.DType == "bfloat16" {
-			return device.BFloat16
-		}
-		if o.DType == "float32" || m.full() {
-			return device.Float32
-		}
-		for _, name := range names {
-			if stored(name) != device.BFloat16 {
-				return device.Float32
-			}
-		}
-		return device.BFloat16
+	sizes := m.cfg.weightSizes(o, stored)
+	next := func(w *device.Weight) (err error) {
+		*w, err = m.dev.NewWeight(sizes[0].dtype, sizes[0].n, sizes[0].k)
+		sizes = sizes[1:]
+		return err
 	}
-	c, err := m.cfg, error(nil)
-	if m.embed, err = m.dev.NewWeight(dtype(EmbedName), c.Vocab, c.Width); err != nil {
+	if err := next(&m.embed); err != nil {
 		return err
 	}
 	m.head = m.embed
-	if !c.Tied {
-		if m.head, err = m.dev.NewWeight(dtype(HeadName), c.Vocab, c.Width); err != nil {
+	if !m.cfg.Tied {
+		if err := next(&m.head); err != nil {
 			return err
 		}
 	}
 	for l := range m.fused {
-		for f, ps := range fusions {
-			n, k := c.fusedShape(ps)
-			if m.fused[l][f], err = m.dev.NewWeight(dtype(fusedNames(l, ps)...), n, k); err != nil {
+		for f := range fusions {
+			if err := next(&m.fused[l][f]); err != nil {
 				return err
 			}
 		}

@@ -5,12 +5,13 @@ import "github.com/rubicon-rl/rubicon/internal/device"
 // PlanOptions describe a run to MemoryPlan.
 type PlanOptions struct {
 	LoadOptions
-	LoRA     *LoRAConfig // the adapter that is trained; nil: none
-	Frozen   int         // frozen copies of it; where all weights are trained, frozen models beside it
-	Update   bool        // something is trained: gradients and AdamW's moments
-	KeepAll  bool        // ForwardOptions.KeepAll
-	Tokens   int         // of the largest forest of a training pass, a shared prompt counting once; 0: no such pass
-	Scored   int         // of these
+	Stored   func(name string) device.DType // type of a tensor in the files; nil: what config.json says
+	LoRA     *LoRAConfig                    // the adapter that is trained; nil: none
+	Frozen   int                            // frozen copies of it; where all weights are trained, frozen models beside it
+	Update   bool                           // something is trained: gradients and AdamW's moments
+	KeepAll  bool                           // ForwardOptions.KeepAll
+	Tokens   int                            // of the largest forest of a training pass, a shared prompt counting once; 0: no such pass
+	Scored   int                            // of these
 	HasKL    bool
 	Generate GenerateOptions // MaxBatch, PrefillChunk, KVTokens, MaxNewTokens; MaxNewTokens 0: nothing is generated
 	Samples  int             // of a call to Generate
@@ -37,7 +38,7 @@ func MemoryPlan(c Config, o PlanOptions) (Plan, error) {
 		return Plan{}, err
 	}
 	var p Plan
-	trained := p.addWeights(c, o.LoadOptions)
+	trained := p.addWeights(c, o.LoadOptions, o.Stored)
 	if o.LoRA != nil {
 		mods, err := o.LoRA.Modules(c)
 		if err != nil {
@@ -52,7 +53,7 @@ func MemoryPlan(c Config, o PlanOptions) (Plan, error) {
 	}
 	if o.LoRA == nil && o.Frozen > 0 {
 		var frozen Plan
-		frozen.addWeights(c, LoadOptions{DType: o.DType})
+		frozen.addWeights(c, LoadOptions{DType: o.DType}, o.Stored)
 		p.Weights += int64(o.Frozen) * frozen.Weights
 	}
 	if o.Update {
@@ -71,10 +72,13 @@ func MemoryPlan(c Config, o PlanOptions) (Plan, error) {
 const f32Bytes = 4
 
 // addWeights adds the weights and returns how many there are to train.
-func (p *Plan) addWeights(c Config, o LoadOptions) (count int64) {
-	size := int64(f32Bytes)
-	if o.DType == "bfloat16" || (o.DType == "" || o.DType == "auto") && o.Train != "full" && c.DType == "bfloat16" {
-		size = 2
+func (p *Plan) addWeights(c Config, o LoadOptions, stored func(name string) device.DType) (count int64) {
+	if stored == nil {
+		dtype := device.Float32
+		if c.DType == "bfloat16" {
+			dtype = device.BFloat16
+		}
+		stored = func(string) device.DType { return dtype }
 	}
 	for _, t := range c.Parameters() {
 		n := int64(elements(t.Shape))
@@ -82,9 +86,9 @@ func (p *Plan) addWeights(c Config, o LoadOptions) (count int64) {
 		if o.Train == "full" || len(t.Shape) == 1 {
 			p.Weights += f32Bytes * n
 		}
-		if len(t.Shape) == 2 {
-			p.Weights += size * n
-		}
+	}
+	for _, w := range c.weightSizes(o, stored) {
+		p.Weights += w.dtype.Bytes(w.n, w.k)
 	}
 	return count
 }

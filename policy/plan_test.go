@@ -17,6 +17,8 @@ func TestMemoryPlan(t *testing.T) {
 		{LoadOptions: LoadOptions{Train: "full"}, Update: true},
 		{LoadOptions: LoadOptions{Train: "full"}, Update: true, Frozen: 1},
 		{LoadOptions: LoadOptions{DType: "bfloat16"}, LoRA: &lora, Update: true},
+		{LoadOptions: LoadOptions{DType: "int8"}, LoRA: &lora, Update: true},
+		{LoadOptions: LoadOptions{DType: "int4"}, LoRA: &lora, Update: true},
 	} {
 		dev := openReference(t) // its sizes are those of its elements, without padding
 		m := loadTiny(t, dev, "qwen2", o.LoadOptions)

@@ -19,7 +19,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, c := range []struct {
 		o    LoadOptions
 		want string
-	}{{LoadOptions{DType: "int8"}, "int8"}, {LoadOptions{Train: "some"}, "some"}} {
+	}{{LoadOptions{DType: "float8"}, "float8"}, {LoadOptions{DType: "int8", Train: "full"}, "int8 cannot be trained"}, {LoadOptions{Train: "some"}, "some"}} {
 		_, err := Load(t.Context(), dev, golden.Path("models", "qwen2"), c.o)
 		wantError(t, err, c.want)
 	}

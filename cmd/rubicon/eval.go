@@ -96,7 +96,7 @@ func evaluate(ctx context.Context, c *configs.Config, out string) (values map[st
 	if err := checkRows(provider, prompts); err != nil {
 		return nil, err
 	}
-	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.DType}); err != nil {
+	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.WeightDType()}); err != nil {
 		return nil, err
 	}
 	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: provider, Name: name}

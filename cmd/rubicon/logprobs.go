@@ -16,9 +16,9 @@ import (
 type modelFlags struct{ model, adapter, dtype string }
 
 func (f *modelFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face folder of the model, or embedded:quickstart")
+	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face folder of the model, a GGUF file, or embedded:quickstart")
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT folder of an adapter")
-	cmd.Flags().StringVar(&f.dtype, "dtype", "auto", "how weights are kept: auto, float32, bfloat16")
+	cmd.Flags().StringVar(&f.dtype, "dtype", "auto", "how weights are kept: auto (as stored), float32, bfloat16, int8, int4")
 	cmd.MarkFlagRequired("model")
 }
 
@@ -31,15 +31,16 @@ type loaded struct {
 }
 
 func (f *modelFlags) load(ctx context.Context) (*loaded, error) {
-	dir, err := modelDir(f.model)
+	files, err := openFiles(f.model)
 	if err != nil {
 		return nil, err
 	}
+	defer files.close()
 	l := &loaded{}
-	if l.tok, err = token.Load(dir); err != nil {
+	if l.tok, err = files.tokenizer(); err != nil {
 		return nil, err
 	}
-	if l.dev, err = newDevice(0); err != nil {
+	if l.dev, err = newDevice(0, false); err != nil {
 		return nil, err
 	}
 	if l.model, l.adapter, err = loadFrozen(ctx, l.dev, *f); err != nil {
@@ -50,11 +51,12 @@ func (f *modelFlags) load(ctx context.Context) (*loaded, error) {
 
 // loadFrozen loads a model that is not trained, with its adapter if it has one.
 func loadFrozen(ctx context.Context, dev device.Device, f modelFlags) (m *policy.Model, adapter string, err error) {
-	dir, err := modelDir(f.model)
+	files, err := openFiles(f.model)
 	if err != nil {
 		return nil, "", err
 	}
-	if m, err = policy.Load(ctx, dev, dir, policy.LoadOptions{DType: f.dtype}); err != nil {
+	defer closing(&err, files.close)
+	if m, err = files.load(ctx, dev, policy.LoadOptions{DType: f.dtype}); err != nil {
 		return nil, "", fmt.Errorf("load model %s: %w", f.model, err)
 	}
 	if f.adapter == "" {

@@ -50,7 +50,7 @@ func sftMemory(c *configs.Config, examples []trainer.Example) policy.PlanOptions
 
 func commonMemory(c *configs.Config) policy.PlanOptions {
 	o := policy.PlanOptions{
-		LoadOptions: policy.LoadOptions{DType: c.Model.DType, Train: c.Model.Trainable},
+		LoadOptions: policy.LoadOptions{DType: c.Model.WeightDType(), Train: c.Model.Trainable},
 		Update:      true, KeepAll: !c.Model.GradientCheckpointing,
 	}
 	if c.Model.Trainable == "lora" {
@@ -69,7 +69,7 @@ func planMemory(shape policy.Config, o policy.PlanOptions, dev device.Device, w 
 	fmt.Fprintf(w, "memory     %s: weights %s, trained %s, activations %s, sampling %s\n", size(p.Total()),
 		size(p.Weights), size(p.Adapters+p.Gradients+p.Optimizer), size(p.Activations), size(p.Cache+p.Decoding))
 	if limit := dev.Info().Memory; limit > 0 && p.Total() > limit {
-		return fmt.Errorf("the run needs about %s of memory, the device has %s: lower optim.per_device_train_batch_size (and raise optim.gradient_accumulation_steps as much), rollout.max_completion_length or rollout.max_batch, keep model.gradient_checkpointing on, or set model.dtype=bfloat16",
+		return fmt.Errorf("the run needs about %s of memory, the device has %s: lower optim.per_device_train_batch_size (and raise optim.gradient_accumulation_steps as much), rollout.max_completion_length or rollout.max_batch, keep model.gradient_checkpointing on, or set model.dtype to bfloat16, int8 or int4",
 			size(p.Total()), size(limit))
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rubicon-rl/rubicon/internal/golden"
+	"github.com/rubicon-rl/rubicon/policy/gguf/gguftest"
 )
 
 func TestMain(m *testing.M) {
@@ -21,6 +22,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODELS", golden.Path("models"))
 			e.Setenv("QUICKSTART", golden.Path("..", "..", "embedded", "quickstart"))
 			e.Setenv("XDG_CACHE_HOME", e.Getenv("WORK")+"/cache")
+			file := gguftest.Model(t, golden.Path("models", "qwen2"))
+			if err := file.Quantise(); err != nil {
+				return err
+			}
+			if err := os.WriteFile(e.Getenv("WORK")+"/model.gguf", file.Bytes(), 0o644); err != nil {
+				return err
+			}
 			return os.WriteFile(e.Getenv("WORK")+"/base.yaml", []byte(`
 data: {train_files: [train.jsonl], chat: true}
 rollout: {max_completion_length: 8}

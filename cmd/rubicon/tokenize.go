@@ -40,11 +40,12 @@ func tokenizeCommand() *cobra.Command {
 		Example: `  echo '{"text": "Hello"}' | rubicon tokenize --model models/qwen3`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			dir, err := modelDir(o.model)
+			files, err := openFiles(o.model)
 			if err != nil {
 				return err
 			}
-			t, err := token.Load(dir)
+			defer files.close()
+			t, err := files.tokenizer()
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ func tokenizeCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.model, "model", "", "`folder` of the model, or of its tokenizer; or embedded:quickstart")
+	f.StringVar(&o.model, "model", "", "`folder` of the model, or of its tokenizer; a GGUF file; or embedded:quickstart")
 	f.BoolVar(&o.encode.AddSpecial, "add-special", false, "add the special tokens around the text")
 	f.BoolVar(&o.encode.Plain, "plain", false, "match no added tokens")
 	f.BoolVar(&o.pieces, "pieces", false, "also give tokens and offsets")

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
-	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/trainer"
 )
 
@@ -115,20 +115,23 @@ func (r *openedRun) task() (task trainer.Task, err error) {
 // are read.
 type openedRun struct {
 	trainer.Parts
-	shape policy.Config // of the model
+	shape  policy.Config                  // of the model
+	stored func(name string) device.DType // types of its tensors; nil: what the shape says
 }
 
 func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
 	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop}}
 	r.Now = r.Console.Now
-	dir, err := modelDir(c.Model.Path)
+	files, err := openFiles(c.Model.Path)
 	if err != nil {
 		return nil, err
 	}
-	if r.shape, err = policy.ReadConfig(dir); err != nil {
+	defer files.close()
+	if r.shape, err = files.config(); err != nil {
 		return nil, fmt.Errorf("model %s: %w", c.Model.Path, err)
 	}
-	if r.Tokenizer, err = token.Load(dir); err != nil {
+	r.stored = files.stored(r.shape)
+	if r.Tokenizer, err = files.tokenizer(); err != nil {
 		return nil, fmt.Errorf("tokenizer of %s: %w", c.Model.Path, err)
 	}
 	if n := r.Tokenizer.VocabSize(); n > r.shape.Vocab {
@@ -140,6 +143,7 @@ func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
 
 // loadModel reads the weights, if the run fits.
 func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (err error) {
+	memory.Stored = r.stored
 	if err := planMemory(r.shape, memory, r.Device, r.Console); err != nil {
 		return err
 	}

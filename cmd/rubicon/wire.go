@@ -29,7 +29,7 @@ const (
 
 // openDevice opens the device that the configuration names and says on w what it is.
 func openDevice(c *configs.Config, w io.Writer) (device.Device, error) {
-	d, err := newDevice(c.Threads)
+	d, err := newDevice(c.Threads, c.Model.ComputeDType == "bfloat16")
 	if err != nil {
 		return nil, err
 	}
@@ -37,20 +37,21 @@ func openDevice(c *configs.Config, w io.Writer) (device.Device, error) {
 	return d, nil
 }
 
-// newDevice opens the CPU. RUBICON_CPU_TIER chooses its kernels (avx512, avx2, portable), for tests.
-func newDevice(threads int) (device.Device, error) {
-	return cpu.New(cpu.Options{Threads: threads, Tier: os.Getenv("RUBICON_CPU_TIER")})
+// newDevice opens the CPU. RUBICON_CPU_TIER chooses its kernels (amx, avx512, avx2, portable), for tests.
+func newDevice(threads int, bf16 bool) (device.Device, error) {
+	return cpu.New(cpu.Options{Threads: threads, BFloat16: bf16, Tier: os.Getenv("RUBICON_CPU_TIER")})
 }
 
 // openModel loads the policy as the configuration says, with the adapter that is trained ("" if all weights are).
 func openModel(ctx context.Context, c *configs.Config, dev device.Device) (m *policy.Model, adapter string, err error) {
-	dir, err := modelDir(c.Model.Path)
+	files, err := openFiles(c.Model.Path)
 	if err != nil {
 		return nil, "", err
 	}
-	o := policy.LoadOptions{DType: c.Model.DType, Train: c.Model.Trainable}
+	defer closing(&err, files.close)
+	o := policy.LoadOptions{DType: c.Model.WeightDType(), Train: c.Model.Trainable}
 	if c.Model.Init == "random" {
-		cfg, err := policy.ReadConfig(dir)
+		cfg, err := files.config()
 		if err != nil {
 			return nil, "", err
 		}
@@ -58,7 +59,7 @@ func openModel(ctx context.Context, c *configs.Config, dev device.Device) (m *po
 		if err != nil {
 			return nil, "", err
 		}
-	} else if m, err = policy.Load(ctx, dev, dir, o); err != nil {
+	} else if m, err = files.load(ctx, dev, o); err != nil {
 		return nil, "", fmt.Errorf("load model %s: %w", c.Model.Path, err)
 	}
 	if c.Model.Trainable == "full" {
@@ -93,7 +94,7 @@ func openReference(ctx context.Context, c *configs.Config, dev device.Device, m 
 	case !c.GRPO.NeedsReference():
 		return trainer.Reference{}, nil
 	case c.Model.Trainable == "full": // a second, frozen model
-		ref, _, err := loadFrozen(ctx, dev, modelFlags{model: c.Model.Path, dtype: c.Model.DType})
+		ref, _, err := loadFrozen(ctx, dev, modelFlags{model: c.Model.Path, dtype: c.Model.WeightDType()})
 		return trainer.Reference{Model: ref}, err
 	case c.GRPO.Reference == "initial" && c.Model.Adapter != "":
 		return trainer.Reference{Model: m, Adapter: initialName}, m.CopyAdapter(initialName, adapterName)
@@ -130,7 +131,7 @@ func newConsole(c *configs.Config) *track.Console {
 // modelDir resolves a model's path; embedded models are put in a folder of the user's cache first.
 func modelDir(path string) (string, error) {
 	if path == "" {
-		return "", fmt.Errorf("model.path is not set: give a Hugging Face folder, or embedded:quickstart")
+		return "", fmt.Errorf("model.path is not set: give a Hugging Face folder, a GGUF file, or embedded:quickstart")
 	}
 	return embedded.Path(path)
 }

@@ -18,7 +18,7 @@ const module = "github.com/rubicon-rl/rubicon/"
 var allowed = map[string][]string{
 	"grpo":                      {},
 	"rewards":                   {"grpo", "rewards", "internal/suggest"},
-	"internal/device":           {},
+	"internal/device":           {"internal/half"},
 	"internal/folder":           {},
 	"internal/half":             {},
 	"internal/mmap":             {},
@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"internal/embedded":         {"internal/folder"},
 	"policy":                    {"internal/device", "internal/folder", "policy"},
 	"policy/safetensors":        {"internal/half", "internal/mmap"},
-	"policy/gguf":               {"policy", "internal/folder", "internal/half", "internal/mmap"},
+	"policy/gguf":               {"policy", "internal/device", "internal/folder", "internal/half", "internal/mmap"},
 	"policy/token":              {},
 	"configs":                   {"grpo", "policy", "internal/suggest"},
 	"trainer":                   {"configs", "grpo", "rewards", "policy", "internal/device", "trainer"},

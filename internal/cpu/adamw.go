@@ -2,11 +2,12 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rubicon-rl/rubicon/internal/device"
 )
 
-// adamTask is AdamW over rows, or the sums of squares of rows.
+// adamTask is AdamW over rows.
 type adamTask struct {
 	k          *kernels
 	w, g, m, v mat
@@ -39,17 +40,33 @@ func (t *adamTask) do(_, i, j int) {
 	}
 }
 
+// squares are the sums of squares of the rows of x.
+type squares struct {
+	k    *kernels
+	x    mat
+	sums []float64
+}
+
+func (t *squares) do(_, i, j int) {
+	for r := i; r < j; r++ {
+		t.sums[r] = t.k.sumSquares(t.x.row(r))
+	}
+}
+
 // SumSquares adds the rows' sums in order. It is NaN if the device has failed.
 func (d *cpu) SumSquares(x device.Mat) float64 {
 	if !d.ok(device.CheckSame("sum of squares", x)) {
 		return math.NaN()
 	}
-	m, sum := d.mat(x), 0.0
-	if d.err != nil {
+	t := &d.ops.squares
+	*t = squares{d.k, d.mat(x), slices.Grow(t.sums[:0], x.Rows)[:x.Rows]}
+	if d.each(x.Rows, rowChunk(x.Cols), t); d.err != nil {
 		return math.NaN()
 	}
-	for r := range m.rows {
-		sum += d.k.sumSquares(m.row(r))
+	sum := 0.0
+	for _, s := range t.sums {
+		sum += s
 	}
+	t.x = mat{}
 	return sum
 }

@@ -77,5 +77,7 @@ func (a *arena) release() {
 // worker is what one worker has for itself.
 type worker struct {
 	arena
-	runs []device.Span // of a block of keys
+	runs    []device.Span // of the patches of a block of keys
+	patches []patch
+	places  []place // of the rows of a tile
 }

@@ -105,16 +105,11 @@ func (n *net) backward() {
 	q, kv := n.heads*n.dim, n.kv*n.dim
 	rot := device.Rotary{HeadDim: n.dim, Cos: n.cos, Sin: n.sin, Pos: n.pos}
 	for _, l := range n.ls {
-		n.Zero(n.dact)
 		n.LinearGrad(n.dact, n.dx, n.act, l.dn)
-		n.Zero(n.dgu)
 		n.SwiGLUGrad(n.dgu, n.dact, n.gu)
-		n.Zero(n.dh)
 		n.LinearGrad(n.dh, n.dgu, n.h, l.gu)
 		n.RMSNormGrad(n.dx, device.Mat{}, n.dh, n.x, l.norm2, 1e-6)
-		n.Zero(n.datt)
 		n.LinearGrad(n.datt, n.dx, n.att, l.o)
-		n.Zero(n.dqkv)
 		cut := func(m device.Mat) (mq, mk, mv device.Mat) {
 			return m.ColsOf(0, q), m.ColsOf(q, q+kv), m.ColsOf(q+kv, q+2*kv)
 		}
@@ -122,7 +117,6 @@ func (n *net) backward() {
 		dq, dk, dv := cut(n.dqkv)
 		n.AttentionGrad(dq, dk, dv, n.datt, n.att, n.lse, mq, mk, mv, n.attention)
 		n.RotaryGrad(n.dqkv.ColsOf(0, q+kv), n.dqkv.ColsOf(0, q+kv), device.Mat{}, rot)
-		n.Zero(n.dh)
 		n.LinearGrad(n.dh, n.dqkv, n.h, l.qkv)
 		n.RMSNormGrad(n.dx, device.Mat{}, n.dh, n.x, l.norm, 1e-6)
 	}

@@ -3,111 +3,21 @@ package cpu
 import (
 	"math"
 	"testing"
-)
 
-// ulps is the distance of got from want in units of the last place of want as a float32.
-func ulps(got float32, want float64) float64 {
-	f := float32(want)
-	next := math.Nextafter32(f, float32(math.Inf(1)))
-	unit := float64(next) - float64(f)
-	if f < 0 || math.IsInf(float64(next), 0) {
-		unit = float64(f) - float64(math.Nextafter32(f, negInf()))
-	}
-	return math.Abs(float64(got)-want) / unit
-}
+	"github.com/rubicon-rl/rubicon/internal/device"
+)
 
 // everyTier runs f as a subtest with the kernels of each tier.
 func everyTier(t *testing.T, f func(t *testing.T, k *kernels)) {
 	for _, tier := range testedTiers() {
-		t.Run(tier.name, func(t *testing.T) { f(t, tier.make()) })
+		t.Run(tier.name, func(t *testing.T) { f(t, tier.make(false)) })
 	}
-}
-
-// sweep is n numbers from lo to hi.
-func sweep(lo, hi float64, n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(lo + (hi-lo)*float64(i)/float64(n-1))
-	}
-	return x
-}
-
-// The exponential is within one unit of the last place (and a rounding of it) down to the smallest normal number, and 0
-// below.
-func TestExpAccuracy(t *testing.T) {
-	everyTier(t, func(t *testing.T, k *kernels) {
-		worst := 0.0
-		for _, x := range [][]float32{sweep(-103, 88.7, 1<<20), sweep(-1, 1, 1<<18), sweep(-1e-4, 1e-4, 1001)} {
-			y := make([]float32, len(x))
-			k.expSum(y, x, 1, 0)
-			for i := range x {
-				want := math.Exp(float64(x[i]))
-				if x[i] < normal {
-					if y[i] != 0 {
-						t.Fatalf("exp(%g) is %g, want 0", x[i], y[i])
-					}
-					continue
-				}
-				if u := ulps(y[i], want); u > worst {
-					worst = u
-				}
-			}
-		}
-		if t.Logf("exp: at most %.2f ulp off", worst); worst > 1.01 {
-			t.Errorf("exp is %.2f ulp off", worst)
-		}
-	})
-}
-
-// Infinities and NaN come out of the exponential as they have to, in whole vectors and in the tail.
-func TestExpSpecialValues(t *testing.T) {
-	inf, nan := math.Inf(1), math.NaN()
-	everyTier(t, func(t *testing.T, k *kernels) {
-		for _, n := range []int{1, 16, 37} {
-			for _, c := range []struct{ x, want float64 }{{inf, inf}, {-inf, 0}, {nan, nan}, {0, 1}, {-200, 0}, {200, inf}, {-1e30, 0}} {
-				x, y := make([]float32, n), make([]float32, n)
-				for i := range x {
-					x[i] = float32(c.x)
-				}
-				k.expSum(y, x, 1, 0)
-				for i := range y {
-					if got := float64(y[i]); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
-						t.Fatalf("exp(%g) is %g in place %d of %d", c.x, got, i, n)
-					}
-				}
-			}
-		}
-	})
-}
-
-// swiglu is within 2.5 units of the last place, its gradient within 4 of the larger of its two terms.
-func TestSwiGLUAccuracy(t *testing.T) {
-	everyTier(t, func(t *testing.T, k *kernels) {
-		g := sweep(-80, 80, 1<<18)
-		ones, y, dg, du := make([]float32, len(g)), make([]float32, len(g)), make([]float32, len(g)), make([]float32, len(g))
-		for i := range ones {
-			ones[i] = 1
-		}
-		k.swiglu(y, g, ones)
-		k.swigluGrad(dg, du, ones, g, ones)
-		worst, worstGrad := 0.0, 0.0
-		for i, x := range g {
-			v := float64(x)
-			s := 1 / (1 + math.Exp(-v))
-			worst = max(worst, ulps(y[i], v*s), ulps(du[i], v*s))
-			terms := s * max(1, math.Abs(v*(1-s)))
-			worstGrad = max(worstGrad, math.Abs(float64(dg[i])-s*(1+v*(1-s)))/terms*(1<<23))
-		}
-		if t.Logf("swiglu: at most %.2f ulp off, its gradient %.2f", worst, worstGrad); worst > 2.5 || worstGrad > 4 {
-			t.Errorf("swiglu is %.2f ulp off, its gradient %.2f", worst, worstGrad)
-		}
-	})
 }
 
 // Every elementwise loop of a tier agrees with the portable one on all lengths around its vectors, and writes nothing
 // past the end.
 func TestElementwiseTails(t *testing.T) {
-	spec := portable()
+	spec := portable(false)
 	everyTier(t, func(t *testing.T, k *kernels) {
 		for n := 0; n <= 70; n++ {
 			for _, c := range elementwiseCalls() {
@@ -118,7 +28,8 @@ func TestElementwiseTails(t *testing.T) {
 				}
 				for v := range got {
 					for i := range got[v] {
-						if d := math.Abs(float64(got[v][i]) - float64(want[v][i])); d > 1e-5*(1+math.Abs(float64(want[v][i]))) {
+						g, w := float64(got[v][i]), float64(want[v][i])
+						if math.IsInf(g, 0) != math.IsInf(w, 0) || math.Abs(g-w) > 1e-5*(1+math.Abs(w)) {
 							t.Errorf("%s of %d elements: vector %d has %g in place %d, want %g", c.name, n, v, got[v][i], i, want[v][i])
 						}
 					}
@@ -184,13 +95,46 @@ func elementwiseCalls() []elementwiseCall {
 		{"mulTo", none(func(k *kernels, a, b, c, _, _, _ []float32) { k.mulTo(a, b, c, 0.3) })},
 		{"mulAdd", none(func(k *kernels, a, b, c, _, _, _ []float32) { k.mulAdd(a, b, c, 0.3) })},
 		{"normGrad", none(func(k *kernels, a, b, c, d, _, _ []float32) { k.normGrad(a, b, c, d, 0.3, 0.4) })},
-		{"scoreGrad", none(func(k *kernels, a, b, c, _, _, _ []float32) { k.scoreGrad(a, b, c, 0.3) })},
 		{"rotate", none(func(k *kernels, a, b, c, d, e, f []float32) { k.rotate(a, b, c, d, e, f) })},
 		{"rotateGrad", none(func(k *kernels, a, b, c, d, e, f []float32) { k.rotateGrad(a, b, c, d, e, f) })},
 		{"swiglu", none(func(k *kernels, a, b, c, _, _, _ []float32) { k.swiglu(a, b, c) })},
 		{"swigluGrad", none(func(k *kernels, a, b, c, d, e, _ []float32) { k.swigluGrad(a, b, c, d, e) })},
+		{"sumBelow", sum(func(k *kernels, a, b, _ []float32) float64 { return float64(k.sumBelow(a, b, 0.3)) })},
+		{"atLeast", sum(func(k *kernels, a, _, _ []float32) float64 {
+			ids, sum := make([]int32, len(a)), 0
+			for _, i := range ids[:k.atLeast(ids, a, 0.3)] {
+				sum = 10*sum + int(i)
+			}
+			return float64(sum)
+		})},
+		{"cutBelow", none(func(k *kernels, a, _, _, _, _, _ []float32) { k.cutBelow(a, 0.3) })},
+		{"divBy", none(func(k *kernels, a, _, _, _, _, _ []float32) { k.divBy(a, 0.3) })},
 		{"adamw", none(func(k *kernels, a, b, c, d, _, _ []float32) {
 			k.adamw(a, b, c, d, &[9]float32{0.9, 0.8, 0.2, 0.95, 0.05, 0.99, 0.1, 1.1, 1e-3})
 		})},
 	}
+}
+
+// Dropout keeps the elements that the definition keeps, whatever the tier, for all widths and rates.
+func TestDropoutBits(t *testing.T) {
+	everyTier(t, func(t *testing.T, k *kernels) {
+		for _, p := range []float32{1e-8, 0.1, 0.5, 0.999, 1 - 1.0/(1<<24)} {
+			key := device.NewKey(3, uint64(math.Float32bits(p)))
+			for _, n := range []int{1, 31, 64, 200, 1000} {
+				task := dropTask{k: k, x: dense(sweep(1, 2, n+1)[:n], 1, n), y: dense(make([]float32, n), 1, n), seg: []int32{-7}, pos: []int32{1 << 30}}
+				task.keys, task.above, task.scale = philoxKeys(key), keptAbove(p), 1/(1-p)
+				task.do(0, 0, 1)
+				for c, got := range task.y.f {
+					word := device.Philox(key, [4]uint32{1<<32 - 7, 1 << 30, uint32(c / 4), 0})[c%4]
+					want := float32(0)
+					if device.Uniform(word) >= p {
+						want = task.x.f[c] * task.scale
+					}
+					if got != want {
+						t.Fatalf("rate %g, width %d: element %d is %g, want %g", p, n, c, got, want)
+					}
+				}
+			}
+		}
+	})
 }

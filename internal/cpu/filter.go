@@ -36,9 +36,7 @@ func (f *filter) admit(r *device.SampleRow) {
 
 func (f *filter) apply(a *arena, r *device.SampleRow) {
 	if r.Temp != 1 {
-		for v := range f.z {
-			f.z[v] /= r.Temp
-		}
+		f.k.divBy(f.z, r.Temp)
 	}
 	if r.TopK > 0 && r.TopK < len(f.z) {
 		f.topK(a, r.TopK)
@@ -51,16 +49,32 @@ func (f *filter) apply(a *arena, r *device.SampleRow) {
 	}
 }
 
-// topK removes what is smaller than the n-th largest, so that ties with it stay.
+// topK takes the maxima of blocks of so many logits, unless that is no gain.
+const minPeak, maxPeak = 8, 64
+
+// topK removes what is smaller than the n-th largest, so that ties with it stay. The n-th largest maximum of a block is
+// not above it, and leaves few logits to choose from.
 func (f *filter) topK(a *arena, n int) {
-	spare := a.take(len(f.z))
-	copy(spare, f.z)
-	nth := largest(spare, n)
-	for v, x := range f.z {
-		if x < nth {
-			f.z[v] = negInf()
+	low := negInf()
+	if size := min(maxPeak, len(f.z)/n); size >= minPeak {
+		peaks := a.take(len(f.z) / size)
+		for b := range peaks {
+			peaks[b] = f.k.maxOf(f.z[b*size : (b+1)*size])
 		}
+		low = largest(peaks, n)
 	}
+	ids := f.atLeast(a, low)
+	z := a.take(len(ids))
+	for i, v := range ids {
+		z[i] = f.z[v]
+	}
+	f.k.cutBelow(f.z, largest(z, n))
+}
+
+// atLeast are the ids of the logits that are t or more.
+func (f *filter) atLeast(a *arena, t float32) []int32 {
+	ids := a.takeInts(len(f.z))
+	return ids[:f.k.atLeast(ids, f.z, t)]
 }
 
 // largest is the n-th largest element of x, which it reorders: quickselect, with the median of three as pivot.
@@ -94,48 +108,51 @@ func largest(x []float32, n int) float32 {
 	return x[len(x)-n]
 }
 
-// topP's buckets: by distance below the largest logit, in steps of 1/32; the last one takes all that is further down.
-const (
-	buckets    = 1024
-	bucketStep = 32
-)
+// vanishing is the distance below the largest logit from which on weights are 0.
+const vanishing = 104
 
-func bucket(top, x float32) int {
-	if d := (top - x) * bucketStep; d < buckets-1 {
-		return int(d)
-	}
-	return buckets - 1
-}
+// halvings is how often topP halves that distance: what is left to sort is one 1/600 wide.
+const halvings = 16
 
 // topP removes tokens from the least probable up, among equals the highest id first, while the cumulative probability
-// stays at or below 1-p; the most probable one always stays. It sums the probabilities by buckets, and sorts only the
-// bucket in which the sum passes the limit.
+// stays at or below 1-p; the most probable one always stays. It encloses the logit at which that happens between lo and
+// hi, by halving, and sorts only the tokens between them.
 func (f *filter) topP(a *arena, p float64) {
 	top := f.k.maxOf(f.z)
-	weights := a.take(len(f.z))
-	f.k.expSum(weights, f.z, 1, top)
-	var mass [buckets]float64
-	total := 0.0
-	for v, x := range f.z {
-		mass[bucket(top, x)] += float64(weights[v])
-		total += float64(weights[v])
-	}
-	limit, sum, last := (1-p)*total, 0.0, buckets-1
-	for ; last > 0 && sum+mass[last] <= limit; last-- {
-		sum += mass[last]
-	}
-	ids := a.takeInts(len(f.z))[:0]
-	best := argMax(f.z)
-	for v, x := range f.z {
-		switch b := bucket(top, x); {
-		case v == best, x == negInf():
-		case b > last:
-			f.z[v] = negInf()
-		case b == last:
-			ids = append(ids, int32(v))
+	all := f.k.distribution(a, f.z, 1, top)
+	limit, removed, lo, hi := (1-p)*all.total, 0.0, top-vanishing, top
+	for range halvings {
+		mid := lo + (hi-lo)/2
+		if sum := f.below(all.weights, mid); sum <= limit {
+			lo, removed = mid, sum
+		} else {
+			hi = mid
 		}
 	}
+	best, between := argMax(f.k, f.z), a.takeInts(len(f.z))[:0]
+	for _, v := range f.atLeast(a, lo) {
+		if f.z[v] <= hi && int(v) != best {
+			between = append(between, v)
+		}
+	}
+	f.k.cutBelow(f.z, lo)
+	f.trim(between, all.weights, limit-removed)
+}
+
+// below is the sum of the weights of the logits below t.
+func (f *filter) below(weights []float32, t float32) float64 {
+	sum := 0.0
+	for i := 0; i < len(f.z); i += statBlock {
+		j := min(len(f.z), i+statBlock)
+		sum += float64(f.k.sumBelow(weights[i:j], f.z[i:j], t))
+	}
+	return sum
+}
+
+// trim removes of the tokens ids the least probable ones, as long as their weights sum to no more than limit.
+func (f *filter) trim(ids []int32, weights []float32, limit float64) {
 	slices.SortFunc(ids, func(a, b int32) int { return cmp.Or(cmp.Compare(f.z[a], f.z[b]), cmp.Compare(b, a)) })
+	sum := 0.0
 	for _, v := range ids {
 		if sum += float64(weights[v]); sum > limit {
 			return
@@ -146,10 +163,10 @@ func (f *filter) topP(a *arena, p float64) {
 
 // minP removes what has less than p times the probability of the most probable.
 func (f *filter) minP(p float64) {
-	top, low := float64(f.k.maxOf(f.z)), math.Log(p)
-	for v, x := range f.z {
-		if float64(x)-top < low {
-			f.z[v] = negInf()
-		}
+	low := float64(f.k.maxOf(f.z)) + math.Log(p)
+	t := float32(low)
+	if float64(t) < low {
+		t = math.Nextafter32(t, float32(math.Inf(1)))
 	}
+	f.k.cutBelow(f.z, t)
 }

@@ -21,11 +21,15 @@ type head struct {
 
 // headBytes bounds the logits of a chunk. The fewer rows a chunk has, the more often the head's weight is read (and,
 // backward, transposed).
-const headBytes = 32 << 20
+const headBytes = 64 << 20
 
-// headRows is the number of rows of a chunk: a multiple of mr.
-func headRows(vocab, mr int) int {
-	n := headBytes / 4 / vocab / mr * mr
+// headRows is the number of rows of a chunk, whole panels of the left operand.
+func (d *cpu) headRows(w *weight) int {
+	mr := d.k.mr
+	if d.inParts(w) {
+		mr = unitRows
+	}
+	n := headBytes / 4 / w.n / mr * mr
 	return max(4*mr, min(maxRows/mr*mr, n))
 }
 
@@ -45,7 +49,7 @@ func (d *cpu) bindHead(op string, out device.HeadOut, h device.Mat, l device.Hea
 // logits computes the logits of a chunk of rows of h into scratch.
 func (d *cpu) logits(h mat, w *weight) mat {
 	z := d.matrix(h.rows, w.n)
-	d.main.begin(d, d.packed(h, false, 1), forwardOf(w), z)
+	d.main.begin(d, d.operand(h, w), forwardOf(w), z)
 	d.main.run()
 	return z
 }
@@ -57,7 +61,7 @@ func (d *cpu) Head(out device.HeadOut, h device.Mat, l device.Head) {
 	t, hm, ref, w := d.bindHead("head", out, h, l)
 	step := 1
 	if d.err == nil {
-		step = headRows(w.n, d.k.mr)
+		step = d.headRows(w)
 	}
 	for r := 0; r < hm.rows && d.err == nil; r += step {
 		end := min(hm.rows, r+step)
@@ -105,7 +109,7 @@ type softmaxStats struct {
 }
 
 // statBlock is the number of logits that are summed in float32 before float64 takes over.
-const statBlock = 4096
+const statBlock = 1024
 
 func (k *kernels) softmaxStats(x []float32, inv float32) softmaxStats {
 	s := softmaxStats{inv: inv, shift: k.maxOf(x) * inv}
@@ -144,7 +148,7 @@ func (d *cpu) HeadGrad(dh device.Mat, g device.HeadGrad, out device.HeadOut, h d
 	dhm, dW := d.mat(dh), d.mat(l.DW)
 	step := 1
 	if d.err == nil {
-		step = headRows(w.n, d.k.mr)
+		step = d.headRows(w)
 	}
 	for r := 0; r < hm.rows && d.err == nil; r += step {
 		end := min(hm.rows, r+step)
@@ -155,12 +159,11 @@ func (d *cpu) HeadGrad(dh device.Mat, g device.HeadGrad, out device.HeadOut, h d
 		}
 		d.each(end-r, gateChunk(w.n), t)
 		if !dhm.absent() {
-			d.main.begin(d, d.packed(t.z, false, 1), inputOf(w), dhm.rowsOf(r, end))
-			d.main.acc = true
+			d.main.begin(d, d.operand(t.z, w), inputOf(w), dhm.rowsOf(r, end))
 			d.main.run()
 		}
 		if !dW.absent() {
-			d.main.begin(d, d.packed(t.z, true, 1), right{form: byRows, m: hm.rowsOf(r, end)}, dW)
+			d.main.begin(d, d.packed(t.z, true), right{form: byRows, m: hm.rowsOf(r, end)}, dW)
 			d.main.acc = true
 			d.main.run()
 		}

@@ -230,17 +230,22 @@ func mulAddAVX512(y []float32, x []float32, w []float32, a float32)
 //go:noescape
 func normGradAVX512(dx []float32, dy []float32, w []float32, x []float32, a float32, b float32)
 
-// scoreGradAVX512 sets ds to p·(dp-d).
+// softmaxAVX512 takes a block of scores into an online softmax.
 //
 //go:noescape
-func scoreGradAVX512(ds []float32, p []float32, dp []float32, d float32)
+func softmaxAVX512(x *float32, stride int, rows int, width int, sees *int32, from int, top *float32, sum *float32, scale *float32)
+
+// scoreGradAVX512 turns a block of scores into probabilities and the gradients of the scores.
+//
+//go:noescape
+func scoreGradAVX512(ds *float32, p *float32, stride int, rows int, width int, sees *int32, from int, lse *float32, delta *float32)
 
 // rotateAVX512 sets y1, y2 to x1, x2 turned forward.
 //
 //go:noescape
 func rotateAVX512(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
 
-// rotateGradAVX512 adds dy1, dy2 turned back to dx1, dx2.
+// rotateGradAVX512 sets dx1, dx2 to dy1, dy2 turned back.
 //
 //go:noescape
 func rotateGradAVX512(dx1 []float32, dx2 []float32, dy1 []float32, dy2 []float32, cos []float32, sin []float32)
@@ -250,7 +255,7 @@ func rotateGradAVX512(dx1 []float32, dx2 []float32, dy1 []float32, dy2 []float32
 //go:noescape
 func swigluAVX512(y []float32, g []float32, u []float32)
 
-// swigluGradAVX512 adds dy·u·σ(g)·(1+g·(1-σ(g))) to dg and dy·g·σ(g) to du.
+// swigluGradAVX512 sets dg to dy·u·σ(g)·(1+g·(1-σ(g))) and du to dy·g·σ(g).
 //
 //go:noescape
 func swigluGradAVX512(dg []float32, du []float32, dy []float32, g []float32, u []float32)
@@ -259,6 +264,31 @@ func swigluGradAVX512(dg []float32, du []float32, dy []float32, g []float32, u [
 //
 //go:noescape
 func adamwAVX512(w []float32, g []float32, m []float32, v []float32, c *[9]float32)
+
+// dropAVX512 adds scale·x to y for the elements that dropout keeps, in blocks of four vectors.
+//
+//go:noescape
+func dropAVX512(y *float32, x *float32, blocks int, keys *[20]uint32, seg uint32, pos uint32, above int32, scale float32)
+
+// sumBelowAVX512 returns the sum of the w whose x is less than t.
+//
+//go:noescape
+func sumBelowAVX512(w []float32, x []float32, t float32) float32
+
+// atLeastAVX512 writes the indices of the elements that are t or more, ascending, and returns how many there are.
+//
+//go:noescape
+func atLeastAVX512(ids []int32, x []float32, t float32) int
+
+// cutBelowAVX512 replaces what is less than t by -Inf.
+//
+//go:noescape
+func cutBelowAVX512(x []float32, t float32)
+
+// divByAVX512 divides x by a.
+//
+//go:noescape
+func divByAVX512(x []float32, a float32)
 
 // maxOfAVX2 returns the largest element, -Inf for none.
 //
@@ -330,17 +360,22 @@ func mulAddAVX2(y []float32, x []float32, w []float32, a float32)
 //go:noescape
 func normGradAVX2(dx []float32, dy []float32, w []float32, x []float32, a float32, b float32)
 
-// scoreGradAVX2 sets ds to p·(dp-d).
+// softmaxAVX2 takes a block of scores into an online softmax.
 //
 //go:noescape
-func scoreGradAVX2(ds []float32, p []float32, dp []float32, d float32)
+func softmaxAVX2(x *float32, stride int, rows int, width int, sees *int32, from int, top *float32, sum *float32, scale *float32)
+
+// scoreGradAVX2 turns a block of scores into probabilities and the gradients of the scores.
+//
+//go:noescape
+func scoreGradAVX2(ds *float32, p *float32, stride int, rows int, width int, sees *int32, from int, lse *float32, delta *float32)
 
 // rotateAVX2 sets y1, y2 to x1, x2 turned forward.
 //
 //go:noescape
 func rotateAVX2(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
 
-// rotateGradAVX2 adds dy1, dy2 turned back to dx1, dx2.
+// rotateGradAVX2 sets dx1, dx2 to dy1, dy2 turned back.
 //
 //go:noescape
 func rotateGradAVX2(dx1 []float32, dx2 []float32, dy1 []float32, dy2 []float32, cos []float32, sin []float32)
@@ -350,7 +385,7 @@ func rotateGradAVX2(dx1 []float32, dx2 []float32, dy1 []float32, dy2 []float32, 
 //go:noescape
 func swigluAVX2(y []float32, g []float32, u []float32)
 
-// swigluGradAVX2 adds dy·u·σ(g)·(1+g·(1-σ(g))) to dg and dy·g·σ(g) to du.
+// swigluGradAVX2 sets dg to dy·u·σ(g)·(1+g·(1-σ(g))) and du to dy·g·σ(g).
 //
 //go:noescape
 func swigluGradAVX2(dg []float32, du []float32, dy []float32, g []float32, u []float32)
@@ -359,6 +394,166 @@ func swigluGradAVX2(dg []float32, du []float32, dy []float32, g []float32, u []f
 //
 //go:noescape
 func adamwAVX2(w []float32, g []float32, m []float32, v []float32, c *[9]float32)
+
+// dropAVX2 adds scale·x to y for the elements that dropout keeps, in blocks of four vectors.
+//
+//go:noescape
+func dropAVX2(y *float32, x *float32, blocks int, keys *[20]uint32, seg uint32, pos uint32, above int32, scale float32)
+
+// sumBelowAVX2 returns the sum of the w whose x is less than t.
+//
+//go:noescape
+func sumBelowAVX2(w []float32, x []float32, t float32) float32
+
+// atLeastAVX2 writes the indices of the elements that are t or more, ascending, and returns how many there are.
+//
+//go:noescape
+func atLeastAVX2(ids []int32, x []float32, t float32) int
+
+// cutBelowAVX2 replaces what is less than t by -Inf.
+//
+//go:noescape
+func cutBelowAVX2(x []float32, t float32)
+
+// divByAVX2 divides x by a.
+//
+//go:noescape
+func divByAVX2(x []float32, a float32)
+
+//go:noescape
+func mulDP512x1(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x2(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x3(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x4(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x5(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x6(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x7(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x8(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x9(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x10(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x11(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func mulDP512x12(blocks int, a *uint16, step int, b *uint32, c *float32, ldc int, onto int)
+
+//go:noescape
+func roundAVX512(dst *uint16, plane int, to int, src *float32, from int, n int)
+
+//go:noescape
+func splitAVX512(dst *uint16, plane int, to int, src *float32, from int, n int)
+
+//go:noescape
+func pairRoundAVX512(dst *uint32, plane int, src *float32, n int)
+
+//go:noescape
+func pairSplitAVX512(dst *uint32, plane int, src *float32, n int)
+
+//go:noescape
+func turnPairsAVX512(dst *uint32, src *uint32)
+
+//go:noescape
+func mulAMXFew(config *[64]byte, rows int, blocks int, take int, a *uint16, part int, skip int, b *uint32, next int, c *float32, ldc int, spill *float32)
+
+//go:noescape
+func mulAMXx1(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, part int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
+
+//go:noescape
+func mulAMXx2(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, part int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
+
+// unpackInt8AVX512 unpacks units of a panel of an Int8 weight.
+//
+//go:noescape
+func unpackInt8AVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt8NativeAVX512 unpacks units of a panel of an Int8 weight.
+//
+//go:noescape
+func unpackInt8NativeAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt8AVX2 unpacks units of a panel of an Int8 weight.
+//
+//go:noescape
+func unpackInt8AVX2(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4AVX512 unpacks units of a panel of an Int4 weight.
+//
+//go:noescape
+func unpackInt4AVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4NativeAVX512 unpacks units of a panel of an Int4 weight.
+//
+//go:noescape
+func unpackInt4NativeAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4AVX2 unpacks units of a panel of an Int4 weight.
+//
+//go:noescape
+func unpackInt4AVX2(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4SymAVX512 unpacks units of a panel of an Int4Sym weight.
+//
+//go:noescape
+func unpackInt4SymAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4SymNativeAVX512 unpacks units of a panel of an Int4Sym weight.
+//
+//go:noescape
+func unpackInt4SymNativeAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4SymAVX2 unpacks units of a panel of an Int4Sym weight.
+//
+//go:noescape
+func unpackInt4SymAVX2(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt8KAVX512 unpacks units of a panel of an Int8K weight.
+//
+//go:noescape
+func unpackInt8KAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt8KNativeAVX512 unpacks units of a panel of an Int8K weight.
+//
+//go:noescape
+func unpackInt8KNativeAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt8KAVX2 unpacks units of a panel of an Int8K weight.
+//
+//go:noescape
+func unpackInt8KAVX2(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4KAVX512 unpacks units of a panel of an Int4K weight.
+//
+//go:noescape
+func unpackInt4KAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4KNativeAVX512 unpacks units of a panel of an Int4K weight.
+//
+//go:noescape
+func unpackInt4KNativeAVX512(dst *uint32, src *uint32, first int, units int)
+
+// unpackInt4KAVX2 unpacks units of a panel of an Int4K weight.
+//
+//go:noescape
+func unpackInt4KAVX2(dst *uint32, src *uint32, first int, units int)
 
 // pause executes n PAUSE instructions.
 func pause(n int)

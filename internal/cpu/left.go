@@ -13,9 +13,13 @@ func even(k int) int { return (k + 1) &^ 1 }
 
 // left is the left operand A [m,k] of a product, packed: for each block of k, for each mr rows (the last panel has
 // what is left), [k][rows]. An odd last block has a row of zeros after it.
+//
+// With parts, A is in so many bfloat16 parts instead, or src is what each task cuts into them (tile.go).
 type left struct {
 	a        []float32
 	m, k, mr int
+	parts    int
+	src      mat
 }
 
 // leftSize is the number of elements of a packed [m,k].
@@ -30,19 +34,18 @@ type packTask struct {
 	dst        left
 	src        mat
 	transposed bool // src is [k,m]
-	scale      float32
 }
 
-// packed packs src, or its transpose, times scale, into the shared arena.
-func (d *cpu) packed(src mat, transposed bool, scale float32) left {
+// packed packs src, or its transpose, into the shared arena.
+func (d *cpu) packed(src mat, transposed bool) left {
 	m, k := src.rows, src.cols
 	if transposed {
 		m, k = k, m
 	}
 	l := left{a: d.shared.take(leftSize(m, k)), m: m, k: k, mr: d.k.mr}
 	t := &d.ops.pack
-	*t = packTask{d.k, l, src, transposed, scale}
-	d.each((m+l.mr-1)/l.mr, max(1, 4*grain/max(1, l.mr*k)), t)
+	*t = packTask{d.k, l, src, transposed}
+	d.each((m+l.mr-1)/l.mr, max(1, 2*grain/max(1, l.mr*k)), t)
 	*t = packTask{}
 	return l
 }
@@ -68,10 +71,6 @@ func (t *packTask) panel(i, p, kc int) {
 		copy(t.dst.a[at:at+kc], t.src.row(i)[p:])
 	default:
 		t.k.transpose(dst, rows, t.src.at(i, p), t.src.stride, rows, kc)
-	}
-	whole := t.dst.a[at : at+rows*kc]
-	if t.scale != 1 {
-		t.k.scaleTo(whole, whole, t.scale)
 	}
 	clear(t.dst.a[at+rows*kc : at+rows*even(kc)])
 }

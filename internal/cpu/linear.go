@@ -6,7 +6,9 @@ import "github.com/rubicon-rl/rubicon/internal/device"
 type linear struct {
 	w     *weight
 	parts []lora
-	stack []mat // the A of parts that share their input
+	stack []mat // matrices of parts, for a product
+	as    []mat // the A of all parts
+	at    []int // the first column of all parts
 	bias  []float32
 }
 
@@ -41,7 +43,8 @@ func (d *cpu) bind(l device.Linear) (*linear, bool) {
 func (t *linear) release() {
 	clear(t.parts[:cap(t.parts)])
 	clear(t.stack[:cap(t.stack)])
-	*t = linear{parts: t.parts[:0], stack: t.stack[:0]}
+	clear(t.as[:cap(t.as)])
+	*t = linear{parts: t.parts[:0], stack: t.stack[:0], as: t.as[:0], at: t.at[:0]}
 }
 
 // group is the end of the run of parts from i on that share an input: all that have no dropout, or one that has.
@@ -72,11 +75,15 @@ func (d *cpu) Linear(y, x device.Mat, l device.Linear) {
 		return
 	}
 	d.shared.reset()
-	lx := d.packed(xm, false, 1)
-	d.lowRanks(t, xm, lx)
+	lx := d.operand(xm, t.w)
 	p := &d.main
 	p.begin(d, lx, forwardOf(t.w), ym)
 	p.bias = t.bias
+	if lx.lazy() && t.plain() {
+		p.ranks = d.ranksBeside(t, xm)
+	} else {
+		d.lowRanks(t, xm, lx)
+	}
 	t.stack = t.stack[:0]
 	for i := range t.parts {
 		t.stack = append(t.stack, t.parts[i].b)
@@ -84,10 +91,29 @@ func (d *cpu) Linear(y, x device.Mat, l device.Linear) {
 	for i := range t.parts {
 		q := &t.parts[i]
 		v := right{form: byCols, stack: t.stack[i : i+1]}
-		p.parts = append(p.parts, part{u: d.packed(q.u, false, q.scale), v: v, col: q.col, n: q.b.rows})
+		p.parts = append(p.parts, part{u: q.u, scale: q.scale, v: v, col: q.col, n: q.b.rows})
 	}
 	p.run()
 	t.release()
+}
+
+// plain reports whether no part has dropout.
+func (t *linear) plain() bool { return len(t.parts) == 0 || t.group(0) == len(t.parts) }
+
+// ranksBeside lets the main product make every part's u.
+func (d *cpu) ranksBeside(t *linear, x mat) ranks {
+	if len(t.parts) == 0 {
+		return ranks{}
+	}
+	u, col := d.matrix(x.rows, t.ranks(0, len(t.parts))), 0
+	t.as = t.as[:0]
+	for i := range t.parts {
+		p := &t.parts[i]
+		t.as = append(t.as, p.a)
+		p.x, p.u = x, u.columns(col, col+p.a.rows)
+		col += p.a.rows
+	}
+	return ranks{right{form: byCols, stack: t.as}, u}
 }
 
 // lowRanks computes every part's input and u, those of parts that share an input in one product. x is the linear's
@@ -97,7 +123,7 @@ func (d *cpu) lowRanks(t *linear, x mat, lx left) {
 		j, in, lin := t.group(i), x, lx
 		if drop := t.parts[i].drop; drop != nil {
 			in = d.dropped(x, drop)
-			lin = d.packed(in, false, 1)
+			lin = d.operand(in, t.w)
 		}
 		t.stack = t.stack[:0]
 		for _, p := range t.parts[i:j] {
@@ -116,46 +142,3 @@ func (d *cpu) lowRanks(t *linear, x mat, lx left) {
 
 // matrix takes a [rows, cols] matrix of any values from the shared arena.
 func (d *cpu) matrix(rows, cols int) mat { return dense(d.shared.take(rows*cols), rows, cols) }
-
-// dropTask applies dropout to rows: y = drop(x), or y += drop(x).
-type dropTask struct {
-	d        *cpu
-	y, x     mat
-	seg, pos []int32
-	drop     *device.Dropout
-	add      bool
-}
-
-// dropped returns drop(x) in scratch.
-func (d *cpu) dropped(x mat, drop *device.Dropout) mat {
-	y := d.matrix(x.rows, x.cols)
-	d.applyDrop(y, x, drop, false)
-	return y
-}
-
-func (d *cpu) applyDrop(y, x mat, drop *device.Dropout, add bool) {
-	t := &d.ops.drop
-	*t = dropTask{d: d, y: y, x: x, seg: d.ints(drop.Seg), pos: d.ints(drop.Pos), drop: drop, add: add}
-	d.each(x.rows, max(1, rowChunk(x.cols)/8), t)
-	*t = dropTask{}
-}
-
-func (t *dropTask) do(_, i, j int) {
-	for r := i; r < j; r++ {
-		x, y := t.x.row(r), t.y.row(r)
-		if !t.add {
-			clear(y)
-		}
-		counter := [4]uint32{uint32(t.seg[r]), uint32(t.pos[r]), 0, 0}
-		keep := 1 / (1 - t.drop.P)
-		for c := 0; c < len(x); c += 4 {
-			counter[2] = uint32(c / 4)
-			words := device.Philox(t.drop.Key, counter)
-			for q := range min(4, len(x)-c) {
-				if device.Uniform(words[q]) >= t.drop.P {
-					y[c+q] += x[c+q] * keep
-				}
-			}
-		}
-	}
-}

@@ -12,16 +12,20 @@ func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 		return
 	}
 	d.shared.reset()
-	ldy := d.packed(dym, false, 1)
-	if len(t.parts) > 0 {
+	ldy := d.operand(dym, t.w)
+	beside := ldy.lazy() && !dxm.absent() && len(t.parts) > 0 // dx's product makes g
+	if !beside && len(t.parts) > 0 {
 		d.rankGrads(t, dym, ldy)
 		d.loraGrads(t, dym, xm)
 	}
 	if !dxm.absent() {
-		d.inputGrad(t, dxm, ldy)
+		d.inputGrad(t, dxm, ldy, beside)
+	}
+	if beside {
+		d.loraGrads(t, dym, xm)
 	}
 	if !dW.absent() {
-		d.main.begin(d, d.packed(dym, true, 1), right{form: byRows, m: xm}, dW)
+		d.main.begin(d, d.packed(dym, true), right{form: byRows, m: xm}, dW)
 		d.main.acc = true
 		d.main.run()
 	}
@@ -35,35 +39,53 @@ func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 
 // rankGrads computes g = dy·B of every part, side by side in one matrix. ldy is dy packed.
 func (d *cpu) rankGrads(t *linear, dy mat, ldy left) {
-	g, col := d.matrix(dy.rows, t.ranks(0, len(t.parts))), 0
+	r := d.gradRanks(t, dy)
+	if ldy.parts > 0 {
+		d.aux.begin(d, ldy, r.r, r.u)
+		d.aux.run()
+		return
+	}
 	for i := range t.parts {
-		p := &t.parts[i]
-		p.g = g.columns(col, col+p.b.cols)
-		lp := ldy
+		p, lp := &t.parts[i], ldy
 		if p.b.rows < dy.cols {
-			lp = d.packed(dy.columns(p.col, p.col+p.b.rows), false, 1)
+			lp = d.operand(dy.columns(p.col, p.col+p.b.rows), t.w)
 		}
 		d.aux.begin(d, lp, right{form: byRows, m: p.b}, p.g)
 		d.aux.run()
-		col += p.b.cols
 	}
 }
 
-// inputGrad adds dy·W + Σ drop(scale·g·A) to dx. ldy is dy packed.
-func (d *cpu) inputGrad(t *linear, dx mat, ldy left) {
+// gradRanks is the product that makes every part's g.
+func (d *cpu) gradRanks(t *linear, dy mat) ranks {
+	g, col := d.matrix(dy.rows, t.ranks(0, len(t.parts))), 0
+	t.as, t.at = t.as[:0], t.at[:0]
+	for i := range t.parts {
+		p := &t.parts[i]
+		p.g = g.columns(col, col+p.b.cols)
+		t.as, t.at = append(t.as, p.b), append(t.at, p.col)
+		col += p.b.cols
+	}
+	return ranks{right{form: diagonal, stack: t.as, at: t.at}, g}
+}
+
+// inputGrad sets dx to dy·W + Σ drop(scale·g·A). ldy is dy packed; beside says that g is to be made on the way.
+func (d *cpu) inputGrad(t *linear, dx mat, ldy left, beside bool) {
 	p := &d.main
 	p.begin(d, ldy, inputOf(t.w), dx)
-	p.acc = true
+	if beside {
+		p.ranks = d.gradRanks(t, ldy.src)
+	}
 	for i := range t.parts {
 		if q := &t.parts[i]; q.drop == nil {
-			p.parts = append(p.parts, part{u: d.packed(q.g, false, q.scale), v: right{form: byRows, m: q.a}, n: dx.cols})
+			p.parts = append(p.parts, part{u: q.g, scale: q.scale, v: right{form: byRows, m: q.a}, n: dx.cols})
 		}
 	}
 	p.run()
 	for i := range t.parts {
 		if q := &t.parts[i]; q.drop != nil {
 			back := d.matrix(dx.rows, dx.cols)
-			d.aux.begin(d, d.packed(q.g, false, q.scale), right{form: byRows, m: q.a}, back)
+			d.rowsOp(rowsTask{op: scaleRows, x: q.g, a: q.scale}, q.g.rows, rowChunk(q.g.cols))
+			d.aux.begin(d, d.operand(q.g, t.w), right{form: byRows, m: q.a}, back)
 			d.aux.run()
 			d.applyDrop(dx, back, q.drop, true)
 		}
@@ -79,7 +101,7 @@ func (d *cpu) loraGrads(t *linear, dy, x mat) {
 	if !wanted {
 		return
 	}
-	d.lowRanks(t, x, d.packed(x, false, 1))
+	d.lowRanks(t, x, d.operand(x, t.w))
 	for i := 0; i < len(t.parts); {
 		j := t.group(i)
 		d.dA(t.parts[i:j])
@@ -100,7 +122,7 @@ func (d *cpu) dA(parts []lora) {
 	g := first.g // the parts' g lie side by side
 	g.cols = n
 	sum := d.matrix(n, first.x.cols)
-	d.aux.begin(d, d.packed(g, true, 1), right{form: byRows, m: first.x}, sum)
+	d.aux.begin(d, d.packed(g, true), right{form: byRows, m: first.x}, sum)
 	d.aux.run()
 	row := 0
 	for _, p := range parts {
@@ -114,7 +136,7 @@ func (d *cpu) dA(parts []lora) {
 // dB computes dBᵀ = uᵀ·dy, since u has few columns, and adds its transpose.
 func (d *cpu) dB(p *lora, dy mat) {
 	sum := d.matrix(p.u.cols, dy.cols)
-	d.aux.begin(d, d.packed(p.u, true, 1), right{form: byRows, m: dy}, sum)
+	d.aux.begin(d, d.packed(p.u, true), right{form: byRows, m: dy}, sum)
 	d.aux.run()
 	turned := d.matrix(dy.cols, p.u.cols)
 	for r := 0; r < sum.rows; r += halfPanel {

@@ -25,14 +25,24 @@ type pool struct {
 	asleep []atomic.Bool
 	done   atomic.Bool
 	wg     sync.WaitGroup
+	alone  time.Time // until then the caller works alone
 }
 
 const (
 	openBit    = 1 << 15
 	insideMask = openBit - 1
 
-	// patience is how often a waiting worker looks for what it waits for before it lets others run, some 10 µs.
-	patience = 64
+	// patience is how often an idle worker looks for work before it lets others run, some 10 µs; lastPatience how often the
+	// caller looks for a worker that has the last piece of a task. Where others want the processor, who lets them run is
+	// away for milliseconds.
+	patience     = 256
+	lastPatience = 16 * patience
+
+	// stall is a wait for a worker that means that the system has given its processor to somebody else. The caller then
+	// works alone for backoff times as long: of a machine that is busy with other work it gets at least what one thread
+	// would, but for one part in backoff.
+	stall   = 500 * time.Microsecond
+	backoff = 10
 )
 
 // newPool starts n-1 goroutines, which close ends.
@@ -48,7 +58,7 @@ func newPool(n int, spin time.Duration) *pool {
 
 // run calls t.work(0) and, in workers that are there in time, t.work(w). When it returns, nobody is in t.
 func (p *pool) run(t task) {
-	if p.n == 1 {
+	if p.n == 1 || !p.alone.IsZero() && p.stalled() {
 		t.work(0)
 		return
 	}
@@ -77,12 +87,31 @@ func (p *pool) join() {
 			break
 		}
 	}
+	var begun time.Time
 	for i := 1; p.state.Load()&insideMask != 0; i++ {
-		pause(4)
-		if i%patience == 0 {
+		pause(1)
+		if i == lastPatience {
+			begun = time.Now()
+		}
+		if i >= lastPatience && i%patience == 0 {
 			yield() // the worker may be waiting for this processor
 		}
 	}
+	if begun.IsZero() {
+		return
+	}
+	if wait := time.Since(begun); wait > stall {
+		p.alone = time.Now().Add(backoff * wait)
+	}
+}
+
+// stalled reports whether the caller still has to work alone.
+func (p *pool) stalled() bool {
+	if time.Now().Before(p.alone) {
+		return true
+	}
+	p.alone = time.Time{}
+	return false
 }
 
 // serve is a worker's life.
@@ -101,7 +130,7 @@ func (p *pool) serve(w int) {
 			}
 			continue
 		}
-		pause(4)
+		pause(1)
 		if i%patience != 0 {
 			continue
 		}

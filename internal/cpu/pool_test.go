@@ -51,11 +51,59 @@ func (j *joined) work(int) {
 	}
 }
 
+// After a wait for a worker that did not run, the caller works alone for a while.
+func TestPoolWorksAloneAfterAStall(t *testing.T) {
+	p := newPool(2, time.Second)
+	defer p.close()
+	start := time.Now()
+	p.run(&late{n: 2, wait: 5 * time.Millisecond})
+	for range 100 {
+		h := &helped{}
+		if p.run(h); h.by.Load() != 0 && time.Since(start) < backoff*4*time.Millisecond {
+			t.Fatal("a worker helped")
+		}
+	}
+	time.Sleep(time.Until(p.alone))
+	if p.stalled() {
+		t.Fatal("the caller works alone for longer than it said")
+	}
+	p.run(&joined{n: 2})
+}
+
+// late is a task that ends when all workers have joined it; all but the caller then go on for a while.
+type late struct {
+	n    int32
+	wait time.Duration
+	here atomic.Int32
+}
+
+func (l *late) work(worker int) {
+	l.here.Add(1)
+	for l.here.Load() < l.n {
+		yield()
+	}
+	if worker > 0 {
+		time.Sleep(l.wait)
+	}
+}
+
+// helped counts the workers other than the caller, for which it gives them some time.
+type helped struct{ by atomic.Int32 }
+
+func (h *helped) work(worker int) {
+	if worker > 0 {
+		h.by.Add(1)
+		return
+	}
+	time.Sleep(10 * time.Microsecond)
+}
+
 // Workers join a task, also after they have parked.
 func TestPoolWakesWorkers(t *testing.T) {
 	p := newPool(3, -1)
 	defer p.close()
 	for range 20 {
+		p.alone = time.Time{} // a busy machine may have stalled the last task
 		p.run(&joined{n: 3})
 		time.Sleep(100 * time.Microsecond)
 	}

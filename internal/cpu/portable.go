@@ -7,15 +7,16 @@ import (
 )
 
 // portable is the tier in plain Go. It runs everywhere and is the specification of the others.
-func portable() *kernels {
+func portable(bf16 bool) *kernels {
 	return &kernels{
-		name: "portable", mr: 4,
+		round: bf16, name: "portable", mr: 4,
 		mulF32: mulF32Go, mulBF16: mulBF16Go,
-		transpose: transposeGo, widenTranspose: widenTransposeGo, copyRows: copyRowsGo,
+		transpose: transposeGo, widenTranspose: widenTransposeGo, copyRows: copyRowsGo, unpack: unpackersGo(),
 		maxOf: maxOfGo, dot: dotGo, dot3: dot3Go, sumSquares: sumSquaresGo,
 		expSum: expSumGo, expSums: expSumsGo, expGrad: expGradGo, expAdd: expAddGo, divergence: divergenceGo,
-		axpy: axpyGo, scaleTo: scaleToGo, mulTo: mulToGo, mulAdd: mulAddGo, normGrad: normGradGo, scoreGrad: scoreGradGo,
+		axpy: axpyGo, scaleTo: scaleToGo, mulTo: mulToGo, mulAdd: mulAddGo, normGrad: normGradGo, softmax: softmaxGo, scoreGrad: scoreGradGo,
 		rotate: rotateGo, rotateGrad: rotateGradGo, swiglu: swigluGo, swigluGrad: swigluGradGo, adamw: adamwGo,
+		dropBlock: math.MaxInt, sumBelow: sumBelowGo, atLeast: atLeastGo, cutBelow: cutBelowGo, divBy: divByGo,
 	}
 }
 

@@ -1,6 +1,9 @@
 package cpu
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // normal is the least number whose exponential is a normal float32.
 const normal = -87.33654
@@ -11,6 +14,11 @@ func exp32(t float32) float32 {
 		return 0
 	}
 	return float32(math.Exp(float64(t)))
+}
+
+// tempered is scale·x - shift, rounded once as a fused multiply-add is.
+func tempered(x, scale, shift float32) float32 {
+	return float32(float64(x)*float64(scale) - float64(shift))
 }
 
 // maxOf returns the largest element, -Inf for none.
@@ -64,7 +72,7 @@ func sumSquaresGo(x []float32) float64 {
 func expSumGo(dst, x []float32, scale, shift float32) float32 {
 	var s [4]float32
 	for i := range dst {
-		e := exp32(x[i]*scale - shift)
+		e := exp32(tempered(x[i], scale, shift))
 		dst[i] = e
 		s[i&3] += e
 	}
@@ -75,7 +83,7 @@ func expSumGo(dst, x []float32, scale, shift float32) float32 {
 func expSumsGo(x []float32, scale, shift float32) (sum, dot float32) {
 	var s, d [4]float32
 	for i, v := range x {
-		t := v*scale - shift
+		t := tempered(v, scale, shift)
 		e := exp32(t)
 		s[i&3] += e
 		d[i&3] += e * t
@@ -86,7 +94,7 @@ func expSumsGo(x []float32, scale, shift float32) (sum, dot float32) {
 // expGrad replaces x by exp(t)·(c0+c1·t), t = scale·x-shift.
 func expGradGo(x []float32, scale, shift, c0, c1 float32) {
 	for i, v := range x {
-		t := v*scale - shift
+		t := tempered(v, scale, shift)
 		x[i] = exp32(t) * (c0 + c1*t)
 	}
 }
@@ -94,7 +102,7 @@ func expGradGo(x []float32, scale, shift, c0, c1 float32) {
 // expAdd adds a·exp(scale·x-shift) to y.
 func expAddGo(y, x []float32, scale, shift, a float32) {
 	for i := range y {
-		y[i] += a * exp32(x[i]*scale-shift)
+		y[i] += a * exp32(tempered(x[i], scale, shift))
 	}
 }
 
@@ -102,7 +110,7 @@ func expAddGo(y, x []float32, scale, shift, a float32) {
 func divergenceGo(x, r []float32, scale, shift, rshift float32) float32 {
 	var s [4]float32
 	for i, v := range x {
-		t, u := v*scale-shift, r[i]*scale-rshift
+		t, u := tempered(v, scale, shift), tempered(r[i], scale, rshift)
 		s[i&3] += exp32(u) * (u - t)
 	}
 	return s[0] + s[1] + s[2] + s[3]
@@ -143,10 +151,35 @@ func normGradGo(dx, dy, w, x []float32, a, b float32) {
 	}
 }
 
-// scoreGrad sets ds to p·(dp-d).
-func scoreGradGo(ds, p, dp []float32, d float32) {
-	for i := range ds {
-		ds[i] = p[i] * (dp[i] - d)
+// softmax raises top[r] to the maximum of the elements of row r that count, multiplies sum[r] by scale[r] = exp of minus
+// that rise, replaces the elements by exp(x-top[r]), the others by 0, and adds them to sum[r].
+func softmaxGo(x *float32, stride, rows, width int, sees *int32, from int, top, sum, scale *float32) {
+	xs, see := unsafe.Slice(x, (rows-1)*stride+width), unsafe.Slice(sees, rows)
+	tops, sums, scales := unsafe.Slice(top, rows), unsafe.Slice(sum, rows), unsafe.Slice(scale, rows)
+	for r := range rows {
+		row := xs[r*stride:][:width]
+		n := min(width, max(0, int(see[r])-from))
+		last := tops[r]
+		tops[r] = max(last, maxOfGo(row[:n]))
+		scales[r] = exp32(last - tops[r])
+		sums[r] = sums[r]*scales[r] + expSumGo(row[:n], row[:n], 1, tops[r])
+		clear(row[n:])
+	}
+}
+
+// scoreGrad replaces the elements of p that count by exp(p-lse[r]), those of ds by p·(ds-delta[r]), the others by 0.
+func scoreGradGo(ds, p *float32, stride, rows, width int, sees *int32, from int, lse, delta *float32) {
+	dss, ps, see := unsafe.Slice(ds, (rows-1)*stride+width), unsafe.Slice(p, (rows-1)*stride+width), unsafe.Slice(sees, rows)
+	for r := range rows {
+		d, p := dss[r*stride:][:width], ps[r*stride:][:width]
+		n := min(width, max(0, int(see[r])-from))
+		shift, sum := unsafe.Slice(lse, rows)[r], unsafe.Slice(delta, rows)[r]
+		for i := range n {
+			p[i] = exp32(p[i] - shift)
+			d[i] = p[i] * (d[i] - sum)
+		}
+		clear(p[n:])
+		clear(d[n:])
 	}
 }
 
@@ -158,12 +191,11 @@ func rotateGo(y1, y2, x1, x2, cos, sin []float32) {
 	}
 }
 
-// rotateGrad adds (dy1·cos + dy2·sin, dy2·cos - dy1·sin) to (dx1, dx2).
+// rotateGrad sets (dx1, dx2) to (dy1·cos + dy2·sin, dy2·cos - dy1·sin).
 func rotateGradGo(dx1, dx2, dy1, dy2, cos, sin []float32) {
 	for i := range dx1 {
 		a, b, c, s := dy1[i], dy2[i], cos[i], sin[i]
-		dx1[i] += a*c + b*s
-		dx2[i] += b*c - a*s
+		dx1[i], dx2[i] = a*c+b*s, b*c-a*s
 	}
 }
 
@@ -174,14 +206,14 @@ func swigluGo(y, g, u []float32) {
 	}
 }
 
-// swigluGrad adds dy·u·σ(g)·(1 + g·(1-σ(g))) to dg and dy·g·σ(g) to du.
+// swigluGrad sets dg to dy·u·σ(g)·(1 + g·(1-σ(g))) and du to dy·g·σ(g).
 func swigluGradGo(dg, du, dy, g, u []float32) {
 	for i := range dg {
 		d := dy[i]
 		e := exp32(min(-g[i], 88)) // finite
 		s := 1 / (1 + e)
-		dg[i] += d * u[i] * s * (1 + g[i]*(e*s)) // 1-σ = e·σ
-		du[i] += d * g[i] * s
+		dg[i] = d * u[i] * s * (1 + g[i]*(e*s)) // 1-σ = e·σ
+		du[i] = d * g[i] * s
 	}
 }
 
@@ -193,5 +225,44 @@ func adamwGo(w, g, m, v []float32, c *[9]float32) {
 		v[i] = c[3]*v[i] + c[4]*d*d
 		root := float32(math.Sqrt(float64(v[i])))
 		w[i] = w[i]*c[5] - c[6]*m[i]/(root*c[7]+c[8])
+	}
+}
+
+// sumBelow returns the sum of the w whose x is less than t.
+func sumBelowGo(w, x []float32, t float32) float32 {
+	var s [4]float32
+	for i, v := range w {
+		if x[i] < t {
+			s[i&3] += v
+		}
+	}
+	return s[0] + s[1] + s[2] + s[3]
+}
+
+// atLeast writes the indices of the elements that are t or more, ascending, and returns how many there are.
+func atLeastGo(ids []int32, x []float32, t float32) int {
+	n := 0
+	for i, v := range x {
+		if v >= t {
+			ids[n] = int32(i)
+			n++
+		}
+	}
+	return n
+}
+
+// cutBelow replaces what is less than t by -Inf.
+func cutBelowGo(x []float32, t float32) {
+	for i, v := range x {
+		if v < t {
+			x[i] = negInf()
+		}
+	}
+}
+
+// divBy divides x by a.
+func divByGo(x []float32, a float32) {
+	for i := range x {
+		x[i] /= a
 	}
 }

@@ -12,15 +12,24 @@ type product struct {
 	acc   bool
 	bias  []float32 // nil: none; not with acc
 	parts []part
+	ranks ranks
 
 	rowStep, colStep, colTasks int // rows and panels of a task, tasks side by side
 }
 
-// part adds U [m,r] times V [r,n] to the columns [col, col+n) of a product.
+// part adds scale·U [m,r] times V [r,n] to the columns [col, col+n) of a product. l is U packed.
 type part struct {
-	u      left
+	u      mat
+	scale  float32
 	v      right
 	col, n int
+	l      left
+}
+
+// ranks makes U [m,r] = A·r beside a product of a lazy operand, before its parts.
+type ranks struct {
+	r right
+	u mat
 }
 
 // maxRows bounds the rows of a task, so that a block of A stays in the second cache.
@@ -45,18 +54,35 @@ func (p *product) run() {
 	}
 	panels := (n + panel - 1) / panel
 	p.rowStep, p.colStep = min(maxRows/mr*mr, m), panels
-	p.r.copy = m > 3*mr
+	p.r.copy = m > 3*mr || p.l.parts > 0
+	p.ranks.r.copy = true
 	for i := range p.parts {
-		p.parts[i].v.copy = p.r.copy
+		p.parts[i].v.copy = p.r.copy || p.l.parts > 0
 	}
-	if p.d.pool.n > 1 && 2*float64(m)*float64(n)*float64(p.l.k) >= forkFlops {
-		p.split(panels)
+	fork := p.d.pool.n > 1 && 2*float64(m)*float64(n)*float64(p.l.k) >= forkFlops
+	if p.l.parts > 0 {
+		p.prepareTiles()
+		p.tileTasks(panels, fork)
+	} else {
+		p.prepare()
+		if fork {
+			p.split(panels)
+		}
 	}
 	p.colTasks = (panels + p.colStep - 1) / p.colStep
 	rowTasks := (m + p.rowStep - 1) / p.rowStep
 	p.d.each(rowTasks*p.colTasks, 1, p)
 	clear(p.parts[:cap(p.parts)])
 	p.begin(nil, left{}, right{}, mat{})
+}
+
+// prepare packs the parts' left operands.
+func (p *product) prepare() {
+	for i := range p.parts {
+		q := &p.parts[i]
+		p.d.rowsOp(rowsTask{op: scaleRows, x: q.u, a: q.scale}, q.u.rows, rowChunk(q.u.cols))
+		q.l = p.d.packed(q.u, false)
+	}
 }
 
 // split chooses the tasks of a parallel run: several for each thread, so that one that is held up does not hold up the
@@ -79,7 +105,23 @@ func (p *product) split(panels int) {
 func (p *product) do(w, i, j int) {
 	for t := i; t < j; t++ {
 		r0, c0 := t/p.colTasks*p.rowStep, t%p.colTasks*p.colStep*panel
-		p.block(w, r0, min(p.c.rows, r0+p.rowStep), c0, min(p.c.cols, c0+p.colStep*panel))
+		r1, c1 := min(p.c.rows, r0+p.rowStep), min(p.c.cols, c0+p.colStep*panel)
+		p.setBias(r0, r1, c0, c1)
+		if p.l.parts > 0 {
+			p.tileBlock(w, r0, r1, c0, c1)
+		} else {
+			p.block(w, r0, r1, c0, c1)
+		}
+	}
+}
+
+// setBias sets the rows to the bias, if there is one, for the product to add to.
+func (p *product) setBias(r0, r1, c0, c1 int) {
+	if p.bias == nil {
+		return
+	}
+	for i := r0; i < r1; i++ {
+		copy(p.c.row(i)[c0:c1], p.bias[c0:c1])
 	}
 }
 
@@ -88,13 +130,7 @@ func (p *product) block(w, r0, r1, c0, c1 int) {
 	a := &p.d.workers[w]
 	a.reset()
 	scratch := a.take(fetchSize)
-	acc := p.acc
-	if p.bias != nil {
-		for i := r0; i < r1; i++ {
-			copy(p.c.row(i)[c0:c1], p.bias[c0:c1])
-		}
-		acc = true
-	}
+	acc := p.acc || p.bias != nil
 	step := kBlock(p.l.k)
 	if r1-r0 <= 4*p.d.k.mr { // a weight streams past few rows: read it in order
 		for c := c0; c < c1; c += panel {
@@ -116,10 +152,10 @@ func (p *product) block(w, r0, r1, c0, c1 int) {
 
 // part adds what falls into the columns [c0, c1), in pieces of 32 columns.
 func (p *product) part(q *part, scratch []float32, r0, r1, c0, c1 int) {
-	lo, hi, step := max(c0, q.col), min(c1, q.col+q.n), kBlock(q.u.k)
+	lo, hi, step := max(c0, q.col), min(c1, q.col+q.n), kBlock(q.l.k)
 	for c := lo; c < hi; c += panel {
-		for k := 0; k < q.u.k; k += step {
-			p.tiles(&q.u, &q.v, scratch, r0, r1, c, min(panel, hi-c), c-q.col, k, true)
+		for k := 0; k < q.l.k; k += step {
+			p.tiles(&q.l, &q.v, scratch, r0, r1, c, min(panel, hi-c), c-q.col, k, true)
 		}
 	}
 }
@@ -152,6 +188,6 @@ func (d *cpu) Logits(y, h device.Mat, w device.Weight) {
 		return
 	}
 	d.shared.reset()
-	d.main.begin(d, d.packed(hm, false, 1), forwardOf(own), ym)
+	d.main.begin(d, d.operand(hm, own), forwardOf(own), ym)
 	d.main.run()
 }

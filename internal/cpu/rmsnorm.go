@@ -34,9 +34,10 @@ func (t *rmsNorm) do(_, i, j int) {
 	}
 }
 
-// invRMS is 1/sqrt(mean(x²)+eps).
+// invRMS is 1/sqrt(mean(x²)+eps). The squares are summed in float64, so that the rows of wide models are as exact as
+// those of narrow ones.
 func (k *kernels) invRMS(x []float32, eps float32) float32 {
-	return float32(1 / math.Sqrt(float64(k.dot(x, x))/float64(len(x))+float64(eps)))
+	return float32(1 / math.Sqrt(k.sumSquares(x)/float64(len(x))+float64(eps)))
 }
 
 // rmsNormGrad has rows as items for dx, runs of columns for dW.
@@ -66,7 +67,7 @@ func (d *cpu) RMSNormGrad(dx, dW, dy, x, w device.Mat, eps float32) {
 }
 
 // columnChunk is how many columns of so many rows make a task: whole cache lines.
-func columnChunk(rows int) int { return (max(64, 2*grain/max(1, rows)) + 15) &^ 15 }
+func columnChunk(rows int) int { return (max(64, grain/max(1, rows)) + 15) &^ 15 }
 
 func (t *rmsNormGrad) do(_, i, j int) {
 	if t.byColumn {

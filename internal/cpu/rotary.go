@@ -25,7 +25,7 @@ func (d *cpu) Rotary(y, x device.Mat, r device.Rotary) {
 	t := &d.ops.rotary
 	*t = rotary{d: d, y: d.mat(y), x: d.mat(x)}
 	t.bind(r, "rotary", x.Rows)
-	d.each(t.x.rows, rowChunk(t.x.cols), t)
+	d.each(t.x.rows, gateChunk(t.x.cols), t)
 	*t = rotary{}
 }
 
@@ -44,7 +44,7 @@ func (d *cpu) RotaryGrad(dx, dy, x device.Mat, r device.Rotary) {
 	*t = rotary{d: d, dx: d.mat(dx), dy: d.mat(dy), x: d.mat(x)}
 	t.bind(r, "rotary gradient", dy.Rows)
 	dNorm := d.vector(r.DNorm)
-	chunk := rowChunk(t.dy.cols)
+	chunk := gateChunk(t.dy.cols)
 	if dNorm != nil {
 		chunk = normBlock
 		blocks := (t.dy.rows + normBlock - 1) / normBlock
@@ -99,13 +99,14 @@ func (t *rotary) backward(buf []float32, r int, cos, sin []float32) {
 		}
 		x := t.x.row(r)[c : c+t.dim]
 		inv := k.invRMS(x, t.eps)
-		clear(buf)
 		k.rotateGrad(buf[:half], buf[half:], dy[:half], dy[half:], cos, sin)
 		if !t.sums.absent() {
 			k.mulAdd(t.sums.row(r/normBlock), x, buf, inv)
 		}
 		if !t.dx.absent() {
-			k.rmsNormRowGrad(t.dx.row(r)[c:c+t.dim], buf, x, t.norm, inv)
+			dx := t.dx.row(r)[c : c+t.dim]
+			clear(dx)
+			k.rmsNormRowGrad(dx, buf, x, t.norm, inv)
 		}
 	}
 }

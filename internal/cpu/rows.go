@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/rubicon-rl/rubicon/internal/device"
+import (
+	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/internal/half"
+)
 
 // rowsTask is an operation that copies, adds or scales whole rows. Its items are rows, or runs of columns where
 // several rows of x meet in one of y.
@@ -49,9 +52,16 @@ func scaleRows(t *rowsTask, i, j int) {
 	}
 }
 
+// roundRows rounds the elements [i, j) of one row to bfloat16.
+func roundRows(t *rowsTask, i, j int) {
+	for q, x := range t.x.f[i:j] {
+		t.x.f[i+q] = half.FromBF16(half.ToBF16(x))
+	}
+}
+
 func (d *cpu) Zero(x device.Mat) {
 	if d.ok(device.CheckSame("zero", x)) {
-		d.rowsOp(rowsTask{op: zeroRows, x: d.mat(x)}, x.Rows, 4*rowChunk(x.Cols))
+		d.rowsOp(rowsTask{op: zeroRows, x: d.mat(x)}, x.Rows, 2*rowChunk(x.Cols))
 	}
 }
 
@@ -63,7 +73,7 @@ func zeroRows(t *rowsTask, i, j int) {
 
 func (d *cpu) Copy(y, x device.Mat) {
 	if d.ok(device.CheckSame("copy", y, x)) {
-		d.rowsOp(rowsTask{op: copyAll, y: d.mat(y), x: d.mat(x)}, y.Rows, 4*rowChunk(x.Cols))
+		d.rowsOp(rowsTask{op: copyAll, y: d.mat(y), x: d.mat(x)}, y.Rows, 2*rowChunk(x.Cols))
 	}
 }
 
@@ -78,7 +88,7 @@ func (d *cpu) GatherRows(y, x device.Mat, rows device.Mem) {
 		return
 	}
 	at := d.indices("gather rows", "row", rows, y.Rows, x.Rows)
-	d.rowsOp(rowsTask{op: gatherRows, y: d.mat(y), x: d.mat(x), at: at}, y.Rows, 4*rowChunk(x.Cols))
+	d.rowsOp(rowsTask{op: gatherRows, y: d.mat(y), x: d.mat(x), at: at}, y.Rows, 2*rowChunk(x.Cols))
 }
 
 func gatherRows(t *rowsTask, i, j int) {

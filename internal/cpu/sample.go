@@ -27,7 +27,7 @@ func (d *cpu) Sample(out device.SampleOut, logits device.Mat, rows []device.Samp
 	}
 	t := &d.ops.sample
 	*t = sampleTask{d, out, d.mat(logits), rows}
-	d.each(len(rows), max(1, gateChunk(logits.Cols)/4), t)
+	d.each(len(rows), max(1, gateChunk(logits.Cols)/2), t)
 	*t = sampleTask{}
 	for i := range rows {
 		if d.err == nil && out.IDs[i] == notFinite {
@@ -37,38 +37,41 @@ func (d *cpu) Sample(out device.SampleOut, logits device.Mat, rows []device.Samp
 }
 
 func (t *sampleTask) do(w, i, j int) {
+	k := t.d.k
 	for r := i; r < j; r++ {
 		a := &t.d.workers[w].arena
 		a.reset()
-		z := t.logits.row(r)
-		s := t.d.k.softmaxStats(z, 1/t.rows[r].Temp)
+		z, inv := t.logits.row(r), 1/t.rows[r].Temp
+		full := k.distribution(a, z, inv, k.maxOf(z)*inv)
+		s := softmaxStats{inv: inv, shift: full.shift, sum: full.total}
 		if lse := s.lse(); math.IsNaN(lse) || math.IsInf(lse, 0) {
 			t.out.IDs[r] = notFinite
 			continue
 		}
-		id, filtered := t.draw(a, z, &t.rows[r], s)
+		id, filtered := t.draw(a, z, &t.rows[r], s, full)
 		t.out.IDs[r], t.out.LogP[r], t.out.Filtered[r] = int32(id), s.logp(z[id]), filtered
 	}
 }
 
-// draw chooses a token from the logits z and returns its log-probability under what it was drawn from.
-func (t *sampleTask) draw(a *arena, z []float32, r *device.SampleRow, s softmaxStats) (id int, filtered float32) {
+// draw chooses a token from the logits z, whose distribution without processors is full, and returns its
+// log-probability under what it was drawn from.
+func (t *sampleTask) draw(a *arena, z []float32, r *device.SampleRow, s softmaxStats, full distribution) (id int, filtered float32) {
 	k := t.d.k
 	u := float64(device.Uniform(device.Philox(r.Key, [4]uint32{r.Index, 0, 0, 0})[0]))
 	if !r.Greedy && plain(r) {
-		id, _ = k.inverse(a, z, s.inv, s.shift, u)
+		id = full.at(u)
 		return id, s.logp(z[id])
 	}
 	f := filter{k: k, z: a.take(len(z))}
 	copy(f.z, z)
 	f.admit(r)
 	if r.Greedy {
-		return argMax(f.z), 0
+		return argMax(k, f.z), 0
 	}
 	f.apply(a, r)
-	top := k.maxOf(f.z)
-	id, total := k.inverse(a, f.z, 1, top, u)
-	return id, float32(float64(f.z[id]) - (float64(top) + math.Log(total)))
+	kept := k.distribution(a, f.z, 1, k.maxOf(f.z))
+	id = kept.at(u)
+	return id, float32(float64(f.z[id]) - (float64(kept.shift) + math.Log(kept.total)))
 }
 
 // plain reports whether no processor changes the distribution.
@@ -77,43 +80,53 @@ func plain(r *device.SampleRow) bool {
 }
 
 // argMax is the lowest id among the largest.
-func argMax(z []float32) int {
-	best := 0
-	for v, x := range z {
-		if x > z[best] {
-			best = v
+func argMax(k *kernels, z []float32) int {
+	best, top := 0, negInf()
+	for i := 0; i < len(z); i += statBlock {
+		if x := k.maxOf(z[i:min(len(z), i+statBlock)]); x > top {
+			best, top = i, x
 		}
+	}
+	for z[best] != top {
+		best++
 	}
 	return best
 }
 
-// drawBlock is the number of weights whose sum is taken at once.
-const drawBlock = 1024
+// distribution are the weights exp(scale·z-shift) of ids, with their sums by statBlock and in all.
+type distribution struct {
+	shift         float32
+	weights, sums []float32
+	total         float64
+}
 
-// inverse is the inverse at u of the cumulative distribution, ids ascending, of the weights exp(scale·z-shift), and
-// their total. What has weight 0 is never drawn.
-func (k *kernels) inverse(a *arena, z []float32, scale, shift float32, u float64) (id int, total float64) {
-	weights, sums := a.take(len(z)), a.take((len(z)+drawBlock-1)/drawBlock)
-	for b := range sums {
-		i, j := b*drawBlock, min(len(z), (b+1)*drawBlock)
-		sums[b] = k.expSum(weights[i:j], z[i:j], scale, shift)
-		total += float64(sums[b])
+func (k *kernels) distribution(a *arena, z []float32, scale, shift float32) distribution {
+	d := distribution{shift: shift, weights: a.take(len(z)), sums: a.take((len(z) + statBlock - 1) / statBlock)}
+	for b := range d.sums {
+		i, j := b*statBlock, min(len(z), (b+1)*statBlock)
+		d.sums[b] = k.expSum(d.weights[i:j], z[i:j], scale, shift)
+		d.total += float64(d.sums[b])
 	}
-	below, goal := 0.0, u*total
-	for b, sum := range sums {
-		if below+float64(sum) <= goal && b < len(sums)-1 {
+	return d
+}
+
+// at is the inverse at u of the cumulative distribution, ids ascending. What has weight 0 is never drawn.
+func (d *distribution) at(u float64) (id int) {
+	below, goal := 0.0, u*d.total
+	for b, sum := range d.sums {
+		if below+float64(sum) <= goal && b < len(d.sums)-1 {
 			below += float64(sum)
 			continue
 		}
-		for v := b * drawBlock; v < min(len(z), (b+1)*drawBlock); v++ {
-			if weights[v] == 0 {
+		for v := b * statBlock; v < min(len(d.weights), (b+1)*statBlock); v++ {
+			if d.weights[v] == 0 {
 				continue
 			}
 			id = v
-			if below += float64(weights[v]); below > goal {
-				return id, total
+			if below += float64(d.weights[v]); below > goal {
+				return id
 			}
 		}
 	}
-	return id, total
+	return id
 }

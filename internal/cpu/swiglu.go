@@ -29,7 +29,7 @@ func (d *cpu) SwiGLUGrad(dgu, dy, gu device.Mat) {
 	*t = swiglu{}
 }
 
-// gateChunk is rowChunk for elements that cost an exponential.
+// gateChunk is rowChunk for elements that cost about an exponential.
 func gateChunk(cols int) int { return max(1, rowChunk(cols)/2) }
 
 func (t *swiglu) do(_, i, j int) {

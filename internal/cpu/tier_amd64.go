@@ -17,34 +17,148 @@ func tiers() []tier {
 	}
 	if x86.X86.HasAVX512F && x86.X86.HasAVX512BW && x86.X86.HasAVX512DQ && x86.X86.HasAVX512VL && x86.X86.HasBMI2 {
 		list = append([]tier{{"avx512", avx512}}, list...)
+		if x86.X86.HasAMXTile && x86.X86.HasAMXBF16 && tilesAllowed() {
+			list = append([]tier{{"amx", amx}}, list...)
+		}
 	}
 	return list
 }
 
-func avx512() *kernels {
-	return &kernels{
-		name: "AVX-512", mr: 14,
+// amx is avx512 with a matrix unit.
+func amx(bf16 bool) *kernels {
+	k := avx512(false)
+	k.name, k.parts, k.round = "AMX", 3, false
+	k.mulTiles, k.mulFew, k.turnPairs, k.split, k.pairUp = mulAMX, mulFewAMX, turnPairsAVX512, splitAVX512, pairSplitAVX512
+	if bf16 {
+		k.parts, k.split, k.pairUp = 1, roundAVX512, pairRoundAVX512
+	}
+	return k
+}
+
+// A tileConfig says how many rows each of the unit's eight tiles has; a row has 64 bytes.
+type tileConfig [64]byte
+
+func newTileConfig(rows ...int) *tileConfig {
+	c := &tileConfig{1}
+	for t, n := range rows {
+		if n > 0 {
+			c[16+2*t], c[48+t] = 64, byte(n)
+		}
+	}
+	return c
+}
+
+// Configurations by the number of rows: of mulAMX, whose tiles are four of C, two of A and two of B, and of
+// mulAMXFew, with four of C, three of A and one of B.
+var tileConfigs, fewConfigs = func() (tiles [unitRows + 1]*tileConfig, few [unitRows/2 + 1]*tileConfig) {
+	const most = unitRows / 2
+	for rows := range tiles {
+		low, high := min(rows, most), rows-most
+		tiles[rows] = newTileConfig(low, low, high, high, low, high, most, most)
+	}
+	for rows := range few {
+		few[rows] = newTileConfig(rows, rows, rows, rows, rows, rows, rows, most)
+	}
+	return tiles, few
+}()
+
+// mulDP is mulTiles with the dot products of vector registers, for one part.
+func mulDP(rows, panels, blocks, _ int, a *uint16, _, _, next int, b *uint32, c *float32, ldc int, spill *float32) {
+	step, onto := 2*unitDepth*rows, toInt(spill != nil)
+	for range panels {
+		for i := 0; i < rows; {
+			n := min(rows-i, 12)
+			if left := rows - i - n; left > 0 && left < 8 {
+				n = (rows - i + 1) / 2 // two even shares
+			}
+			mulDPRows(n, blocks, (*uint16)(unsafe.Add(unsafe.Pointer(a), 2*unitDepth*i)), step, b, offset(c, i*ldc), ldc, onto)
+			i += n
+		}
+		a = (*uint16)(unsafe.Add(unsafe.Pointer(a), next))
+		c = offset(c, rows*ldc)
+	}
+}
+
+func mulDPRows(n, blocks int, a *uint16, step int, b *uint32, c *float32, ldc, onto int) {
+	switch n {
+	case 1:
+		mulDP512x1(blocks, a, step, b, c, ldc, onto)
+	case 2:
+		mulDP512x2(blocks, a, step, b, c, ldc, onto)
+	case 3:
+		mulDP512x3(blocks, a, step, b, c, ldc, onto)
+	case 4:
+		mulDP512x4(blocks, a, step, b, c, ldc, onto)
+	case 5:
+		mulDP512x5(blocks, a, step, b, c, ldc, onto)
+	case 6:
+		mulDP512x6(blocks, a, step, b, c, ldc, onto)
+	case 7:
+		mulDP512x7(blocks, a, step, b, c, ldc, onto)
+	case 8:
+		mulDP512x8(blocks, a, step, b, c, ldc, onto)
+	case 9:
+		mulDP512x9(blocks, a, step, b, c, ldc, onto)
+	case 10:
+		mulDP512x10(blocks, a, step, b, c, ldc, onto)
+	case 11:
+		mulDP512x11(blocks, a, step, b, c, ldc, onto)
+	default:
+		mulDP512x12(blocks, a, step, b, c, ldc, onto)
+	}
+}
+
+func mulAMX(rows, panels, blocks, take int, a *uint16, part, skip, next int, b *uint32, c *float32, ldc int, spill *float32) {
+	config := (*[64]byte)(tileConfigs[rows])
+	if rows <= unitRows/2 {
+		mulAMXx1(config, rows, panels, blocks, take, a, part, skip, next, b, c, ldc, spill)
+	} else {
+		mulAMXx2(config, rows, panels, blocks, take, a, part, skip, next, b, c, ldc, spill)
+	}
+}
+
+func mulFewAMX(rows, blocks, take int, a *uint16, part, skip int, b *uint32, nextB int, c *float32, ldc int, spill *float32) {
+	mulAMXFew((*[64]byte)(fewConfigs[rows]), rows, blocks, take, a, part, skip, b, nextB, c, ldc, spill)
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func avx512(bf16 bool) *kernels {
+	k := &kernels{
+		name: "AVX-512", mr: 14, round: bf16,
 		mulF32: mulF32AVX512, mulBF16: mulBF16AVX512,
 		transpose: transposeAVX512, widenTranspose: widenTransposeAVX512,
 		copyRows: func(dst *float32, ldd int, src *float32, lds int, rows, cols int) {
 			copyRowsAVX512(dst, ldd, src, lds, rows, columns(cols))
 		},
-		maxOf: maxOfAVX512, dot: dotAVX512, dot3: dot3AVX512, sumSquares: sumSquaresAVX512,
+		unpack: unpackersAVX512(x86.X86.HasAVX512BF16),
+		maxOf:  maxOfAVX512, dot: dotAVX512, dot3: dot3AVX512, sumSquares: sumSquaresAVX512,
 		expSum: expSumAVX512, expSums: expSumsAVX512, expGrad: expGradAVX512, expAdd: expAddAVX512, divergence: divergenceAVX512,
-		axpy: axpyAVX512, scaleTo: scaleToAVX512, mulTo: mulToAVX512, mulAdd: mulAddAVX512, normGrad: normGradAVX512, scoreGrad: scoreGradAVX512,
+		axpy: axpyAVX512, scaleTo: scaleToAVX512, mulTo: mulToAVX512, mulAdd: mulAddAVX512, normGrad: normGradAVX512, softmax: softmaxAVX512, scoreGrad: scoreGradAVX512,
 		rotate: rotateAVX512, rotateGrad: rotateGradAVX512, swiglu: swigluAVX512, swigluGrad: swigluGradAVX512, adamw: adamwAVX512,
+		drop: dropAVX512, dropBlock: 64, sumBelow: sumBelowAVX512, atLeast: atLeastAVX512, cutBelow: cutBelowAVX512, divBy: divByAVX512,
 	}
+	if bf16 && x86.X86.HasAVX512BF16 {
+		k.parts, k.mulTiles, k.turnPairs, k.split, k.pairUp = 1, mulDP, turnPairsAVX512, roundAVX512, pairRoundAVX512
+	}
+	return k
 }
 
-func avx2() *kernels {
+func avx2(bf16 bool) *kernels {
 	return &kernels{
-		name: "AVX2", mr: 6,
+		name: "AVX2", mr: 6, round: bf16,
 		mulF32: mulF32AVX2, mulBF16: mulBF16AVX2,
-		transpose: transposeAVX2, widenTranspose: widenTranspose16AVX2, copyRows: copyRowsGo,
+		transpose: transposeAVX2, widenTranspose: widenTranspose16AVX2, copyRows: copyRowsGo, unpack: unpackersAVX2(),
 		maxOf: maxOfAVX2, dot: dotAVX2, dot3: dot3AVX2, sumSquares: sumSquaresAVX2,
 		expSum: expSumAVX2, expSums: expSumsAVX2, expGrad: expGradAVX2, expAdd: expAddAVX2, divergence: divergenceAVX2,
-		axpy: axpyAVX2, scaleTo: scaleToAVX2, mulTo: mulToAVX2, mulAdd: mulAddAVX2, normGrad: normGradAVX2, scoreGrad: scoreGradAVX2,
+		axpy: axpyAVX2, scaleTo: scaleToAVX2, mulTo: mulToAVX2, mulAdd: mulAddAVX2, normGrad: normGradAVX2, softmax: softmaxAVX2, scoreGrad: scoreGradAVX2,
 		rotate: rotateAVX2, rotateGrad: rotateGradAVX2, swiglu: swigluAVX2, swigluGrad: swigluGradAVX2, adamw: adamwAVX2,
+		drop: dropAVX2, dropBlock: 32, sumBelow: sumBelowAVX2, atLeast: atLeastAVX2, cutBelow: cutBelowAVX2, divBy: divByAVX2,
 	}
 }
 

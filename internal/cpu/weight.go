@@ -14,20 +14,23 @@ import (
 //
 //	Float32:  f [n/32][k][32]
 //	BFloat16: q [n/32][kp/2][32], a dword holding the bfloat16 of an even k (low half) and of the next k;
-//	          k is filled up with zeros to kp, a multiple of 16.
+//	          k is filled up with zeros to kp, a multiple of 16;
+//	quantised: blocks, as blockLayout says.
 type weight struct {
 	owner    *cpu
 	dtype    device.DType
 	n, k, kp int
 	f        []float32
 	q        []uint32
+	blocks   []uint32
+	layout   blockLayout // of blocks
 }
 
 func (w *weight) Shape() (n, k int)   { return w.n, w.k }
 func (w *weight) DType() device.DType { return w.dtype }
 
 // Bytes is the size of the panels.
-func (w *weight) Bytes() int64 { return 4 * int64(len(w.f)+len(w.q)) }
+func (w *weight) Bytes() int64 { return 4 * int64(len(w.f)+len(w.q)+len(w.blocks)) }
 
 // f32At is the place of element (n, k) in f; the next k is 32 further.
 func (w *weight) f32At(n, k int) int { return (n/panel*w.k+k)*panel + n%panel }
@@ -42,24 +45,29 @@ func (d *cpu) NewWeight(t device.DType, n, k int) (device.Weight, error) {
 	if err := device.CheckNewWeight(t, n, k); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	width := 4.0
-	if t == device.BFloat16 {
+	w := &weight{owner: d, dtype: t, n: n, k: k, kp: depth(k)}
+	layout, quantised := layoutOf(t)
+	width, whole := 4.0, 32 // bytes an element, what k is filled up to
+	switch {
+	case t == device.BFloat16:
 		width = 2
+	case quantised:
+		width, whole = float64(layout.size)/float64(layout.span*panel), layout.span
 	}
-	if err := d.room(width * (float64(n) + panel) * (float64(k) + 16)); err != nil { // in floats: nothing overflows
+	if err := d.room(width * (float64(n) + panel) * (float64(k) + float64(whole))); err != nil { // in floats: nothing overflows
 		return nil, err
 	}
-	w := &weight{owner: d, dtype: t, n: n, k: k, kp: (k + 15) &^ 15}
-	rows, depth := (n+panel-1)&^(panel-1), k
-	if t == device.BFloat16 {
-		depth = w.kp / 2
-	}
+	panels := (n + panel - 1) / panel
 	var free func()
 	var err error
-	if t == device.BFloat16 {
-		w.q, free, err = reserve[uint32](rows * depth)
-	} else {
-		w.f, free, err = reserve[float32](rows * depth)
+	switch {
+	case t == device.BFloat16:
+		w.q, free, err = reserve[uint32](panels * panel * w.kp / 2)
+	case quantised:
+		w.layout = layout
+		w.blocks, free, err = reserve[uint32](panels * layout.panelWords(k))
+	default:
+		w.f, free, err = reserve[float32](panels * panel * k)
 	}
 	if err != nil {
 		return nil, err
@@ -135,6 +143,11 @@ func (d *cpu) loadRows(w *weight, row int, src mat, bf16 []uint16) {
 	}
 	t := &d.ops.load
 	*t = loadTask{d, w, row, src, bf16}
+	if w.blocks != nil {
+		d.quantise(&quantTask{w: w, row: row, rows: src.rows, load: t})
+		*t = loadTask{}
+		return
+	}
 	first, last := row/halfPanel, (row+src.rows-1)/halfPanel
 	d.each(last-first+1, max(1, grain/halfPanel/w.k), t)
 	*t = loadTask{}
@@ -199,6 +212,10 @@ func (t *loadTask) pairRow(dst []float32, r int) {
 
 // readRow writes row n of the weight to dst.
 func (w *weight) readRow(dst []float32, n int) {
+	if w.blocks != nil {
+		w.readBlocks(dst, n)
+		return
+	}
 	if w.dtype == device.Float32 {
 		for k, at := 0, w.f32At(n, 0); k < w.k; k, at = k+1, at+panel {
 			dst[k] = w.f[at]

@@ -159,11 +159,14 @@ func CheckTransfer(op string, m Mem, off, n int, ints bool) error {
 // CheckNewWeight checks NewWeight's arguments.
 func CheckNewWeight(t DType, n, k int) error {
 	c := check{op: "new weight"}
-	if t > BFloat16 {
+	if t > Int4K {
 		c.fail("unknown dtype %d", t)
 	}
 	if n <= 0 || k <= 0 {
 		c.fail("shape [%d,%d]", n, k)
+	}
+	if f, _ := t.Form(); f.Super > 0 && k%f.Super != 0 {
+		c.fail("rows of %d are not whole blocks of %v, which have %d", k, t, f.Super)
 	}
 	return c.err
 }
@@ -181,6 +184,33 @@ func CheckLoadWeight(w Weight, row, n int) error {
 	}
 	if row < 0 || row+n/k > rows {
 		c.fail("rows [%d,%d) of %d", row, row+n/k, rows)
+	}
+	return c.err
+}
+
+// CheckLoadWeightQuant checks LoadWeightQuant's arguments.
+func CheckLoadWeightQuant(w Weight, row int, q Quant) error {
+	c := check{op: "load quantised weight"}
+	c.weight(w, -1, q.K)
+	if c.err != nil {
+		return c.err
+	}
+	if w.DType() != q.DType {
+		c.fail("rows of type %v for a weight of type %v", q.DType, w.DType())
+		return c.err
+	}
+	if n, _ := w.Shape(); row < 0 || q.Rows < 0 || row+q.Rows > n {
+		c.fail("rows [%d,%d) of %d", row, row+q.Rows, n)
+		return c.err
+	}
+	want := quantLengths(q.DType, q.Rows, q.K)
+	if got := [...]int{len(q.Codes), len(q.Scale), len(q.Min), len(q.SubScale), len(q.SubMin)}; got != want {
+		c.fail("%v codes, scales, minima and their factors, want %v", got, want)
+	}
+	for _, list := range [][]uint16{q.Scale, q.Min} {
+		if i := slices.IndexFunc(list, func(h uint16) bool { return !finite(h) }); i >= 0 {
+			c.fail("scale or minimum %d is not finite", i)
+		}
 	}
 	return c.err
 }

@@ -5,8 +5,8 @@
 // Conventions that every implementation keeps:
 //
 //   - Matrices are row-major. T is the number of token rows of a call, whatever segments they belong to.
-//   - A forward operation overwrites its output. A backward operation (…Grad) ADDS to every gradient
-//     that it is given and skips those whose Mat is zero.
+//   - A forward operation overwrites its output. A backward operation (…Grad) skips the gradients whose Mat is zero. It
+//     ADDS to those of parameters and, where its comment says +=, to those of activations; it overwrites the others.
 //   - Operations return no error. A misuse or a device failure is sticky: later operations do nothing, and
 //     Err (and Sync, Download) report the first one. Callers check once per pass.
 //   - Row invariance: on a device whose Info says Invariant, the bits of an output row depend only on the
@@ -23,12 +23,18 @@ const (
 	I32             // int32: token ids, row numbers, positions
 )
 
-// DType is how a Weight is stored. Arithmetic is float32 either way on the CPU.
+// DType is how a Weight is stored. Arithmetic is float32 in any case on the CPU. The quantised types, from Int8 on, are
+// compressed forms of a bfloat16 matrix (see Form).
 type DType uint8
 
 const (
 	Float32 DType = iota
 	BFloat16
+	Int8    // 8.5 bits a weight; GGUF's Q8_0
+	Int4    // 5 bits, with minima; GGUF's Q4_1
+	Int4Sym // 4.5 bits; GGUF's Q4_0
+	Int8K   // 8.5625 bits, small groups in super-blocks; GGUF's Q6_K
+	Int4K   // 4.625 bits, with minima, in super-blocks; GGUF's Q4_K
 )
 
 // Mem is a block of device memory. Only the device that made it can use it.
@@ -102,9 +108,12 @@ type Memory interface {
 	NewWeight(t DType, n, k int) (Weight, error)
 	FreeWeight(w Weight)
 	// LoadWeight packs rows [row, row+rows) of w from float32 host memory, row-major [rows, K];
-	// LoadWeightBF16 from bfloat16 bits. A Float32 weight widens, a BFloat16 weight rounds to nearest even.
+	// LoadWeightBF16 from bfloat16 bits. A Float32 weight widens, a BFloat16 weight rounds to nearest even, an Int8 or
+	// Int4 weight takes what Quantise makes of it. The other quantised types take quantised rows only.
 	LoadWeight(w Weight, row int, src []float32) error
 	LoadWeightBF16(w Weight, row int, src []uint16) error
+	// LoadWeightQuant packs rows from row on that are in the form of w's type.
+	LoadWeightQuant(w Weight, row int, src Quant) error
 	// Repack packs rows [row, row+src.Rows) of w from device memory (trained weights, after an optimiser step).
 	Repack(w Weight, row int, src Mat)
 
@@ -127,19 +136,21 @@ type Ops interface {
 
 	// Linear: y = x·Wᵀ + bias + Σ_parts scale·(drop(x)·Aᵀ)·Bᵀ on the part's columns.       x [T,K], y [T,N]
 	Linear(y, x Mat, l Linear)
-	// LinearGrad: dx += (optional), and the parameter gradients that l carries (dA, dB, dW, dBias).
+	// LinearGrad: dx (optional), and the parameter gradients that l carries (dA, dB, dW, dBias).
 	LinearGrad(dx, dy, x Mat, l Linear)
 
 	// Rotary: per head, optional RMS norm over the head (Qwen3), then rotation by position, halves paired
 	// (i, i+HeadDim/2) as in transformers.                                          x, y [T,H*HeadDim]; y may be x
 	// unless r.Norm is given.
 	Rotary(y, x Mat, r Rotary)
-	// RotaryGrad: x is Rotary's input (read only if r.Norm is given). dx += , r.DNorm += (optional).
+	// RotaryGrad: x is Rotary's input (read only if r.Norm is given). dx (optional), which may be dy unless r.Norm is given;
+	// r.DNorm (optional).
 	RotaryGrad(dx, dy, x Mat, r Rotary)
 
 	// Attention: softmax(scale·q·kᵀ)·v along each task's path. lse [T,H] (F32, optional) receives the
 	// log-sum-exp of the scaled scores, which AttentionGrad needs.                   q, o [T,H*HeadDim]; k, v [*,KV*HeadDim]
 	Attention(o, lse, q, k, v Mat, a Attention)
+	// AttentionGrad: dq, dk, dv (each optional); rows that are in no task, or that none sees, become 0.
 	AttentionGrad(dq, dk, dv, do, o, lse, q, k, v Mat, a Attention)
 
 	// SwiGLU: y = silu(g)·u, with gu = [g | u].                                     gu [T,2F], y [T,F]
@@ -148,7 +159,7 @@ type Ops interface {
 
 	// Head: log-probabilities of h's targets, in chunks; the logits [N,V] are never in memory whole.
 	Head(out HeadOut, h Mat, l Head)
-	// HeadGrad: dh += , l.DW += (optional), for the gradients given in g; out is what Head wrote.
+	// HeadGrad: dh, l.DW (optional), for the gradients given in g; out is what Head wrote.
 	HeadGrad(dh Mat, g HeadGrad, out HeadOut, h Mat, l Head)
 	// Logits: y = h·Wᵀ, untempered float32.                                         h [N,D], y [N,V] (F32)
 	Logits(y, h Mat, w Weight)

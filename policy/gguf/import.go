@@ -3,6 +3,8 @@ package gguf
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,46 +13,73 @@ import (
 	"github.com/rubicon-rl/rubicon/policy/safetensors"
 )
 
-// Import writes a GGUF file as a Hugging Face folder: weights in float32, configuration, tokenizer and chat template.
-// dir must not exist, or be empty; it appears only when it is whole.
-func Import(file, dir string) error {
-	f, err := Open(file)
+// Import writes a GGUF file as a Hugging Face folder: configuration, tokenizer, chat template and weights, which are of
+// type dtype: float32, bfloat16, or auto: bfloat16 for those that are quantised, or bfloat16 already, float32 for the
+// others. dir must not exist, or be empty; it appears only when it is whole.
+func Import(file, dir, dtype string) error {
+	m, err := OpenModel(file)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := f.write(dir); err != nil {
+	defer m.Close()
+	if err := m.write(dir, dtype); err != nil {
 		return fmt.Errorf("import %s: %w", file, err)
 	}
 	return nil
 }
 
-func (f *File) write(dir string) error {
-	tensors := map[string]Tensor{}
-	for _, t := range f.Tensors {
-		tensors[t.Name] = t
+func (m *Model) write(dir, dtype string) error {
+	c := m.cfg
+	if c.DType = dtype; dtype == "auto" {
+		c.DType = "bfloat16"
 	}
-	c, err := f.config(tensors)
+	if c.DType != "float32" && c.DType != "bfloat16" {
+		return fmt.Errorf("dtype %q is not supported; supported: float32, bfloat16, auto", dtype)
+	}
+	files, err := m.TokenizerFiles()
 	if err != nil {
 		return err
 	}
-	tok, err := f.tokenizer(c)
-	if err != nil {
-		return err
-	}
-	items, err := f.items(c, tensors)
-	if err != nil {
-		return err
+	var items []safetensors.Item
+	for _, p := range c.Parameters() {
+		t := m.tensor(p.Name)
+		to := safetensors.F32
+		if c.DType == "bfloat16" && (dtype != "auto" || t.Type != F32 && t.Type != F16) {
+			to = safetensors.BF16
+		}
+		items = append(items, safetensors.Item{Name: p.Name, DType: to, Shape: p.Shape, Write: func(w io.Writer) error {
+			return t.write(w, to)
+		}})
 	}
 	return folder.Build(dir, func(partial string) error {
 		if err := policy.WriteConfig(partial, c); err != nil {
 			return err
 		}
-		if err := tok.write(partial, c); err != nil {
-			return err
+		for name, b := range files {
+			if err := os.WriteFile(filepath.Join(partial, name), b, 0o644); err != nil {
+				return err
+			}
 		}
 		return safetensors.WriteDir(partial, items, safetensors.Options{})
 	})
+}
+
+// write sends a tensor row by row; of a vector, all values at once.
+func (t *stored) write(w io.Writer, to safetensors.DType) error {
+	rows, width := t.Shape[0], t.Len()/t.Shape[0]
+	if len(t.Shape) == 1 {
+		rows, width = 1, rows
+	}
+	row := make([]float32, width)
+	for r := range rows {
+		if err := t.Float32s(row, r); err != nil {
+			return err
+		}
+		if err := safetensors.Encode(w, to, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // config translates the metadata of the architectures that llama.cpp and transformers name alike.
@@ -93,38 +122,6 @@ func (f *File) config(tensors map[string]Tensor) (policy.Config, error) {
 		return policy.Config{}, err
 	}
 	return c, m.err
-}
-
-// items are the weights in transformers' order, converted when they are written.
-func (f *File) items(c policy.Config, tensors map[string]Tensor) ([]safetensors.Item, error) {
-	if c.Layers > len(tensors) {
-		return nil, fmt.Errorf("%d layers, but only %d tensors", c.Layers, len(tensors))
-	}
-	used := map[string]bool{"rope_freqs.weight": true}
-	var items []safetensors.Item
-	for _, p := range c.Parameters() {
-		name, err := ggmlName(p.Name)
-		if err != nil {
-			return nil, err
-		}
-		t, ok := tensors[name]
-		if !ok {
-			return nil, fmt.Errorf("tensor %q (%s) is missing", name, p.Name)
-		}
-		if !slices.Equal(t.Shape, p.Shape) {
-			return nil, fmt.Errorf("tensor %q has shape %v; the metadata ask for %v", name, t.Shape, p.Shape)
-		}
-		used[name] = true
-		items = append(items, safetensors.Item{Name: p.Name, DType: safetensors.F32, Shape: p.Shape, Write: func(w io.Writer) error {
-			return writeRows(w, t, rowOrder(c, name))
-		}})
-	}
-	for _, t := range f.Tensors {
-		if !used[t.Name] {
-			return nil, fmt.Errorf("tensor %q is none that %s has", t.Name, c.Arch.Causal())
-		}
-	}
-	return items, nil
 }
 
 // ggmlName is llama.cpp's name of a tensor.
@@ -175,28 +172,4 @@ func rowOrder(c policy.Config, name string) func(int) int {
 		head, half := r/c.HeadDim*c.HeadDim, c.HeadDim/2
 		return head + r%c.HeadDim%half*2 + r%c.HeadDim/half
 	}
-}
-
-// writeRows sends a tensor as float32, row by row; of a vector, the rows are its values.
-func writeRows(w io.Writer, t Tensor, from func(int) int) error {
-	if len(t.Shape) == 1 {
-		stored, values := make([]float32, t.Len()), make([]float32, t.Len())
-		if err := t.Float32s(stored); err != nil {
-			return err
-		}
-		for i := range values {
-			values[i] = stored[from(i)]
-		}
-		return safetensors.Encode(w, safetensors.F32, values)
-	}
-	row := make([]float32, t.Shape[1])
-	for r := range t.Shape[0] {
-		if err := t.Row(from(r)).Float32s(row); err != nil {
-			return err
-		}
-		if err := safetensors.Encode(w, safetensors.F32, row); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -12,37 +12,9 @@ import (
 
 	"github.com/rubicon-rl/rubicon/internal/golden"
 	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/policy/gguf/gguftest"
 	"github.com/rubicon-rl/rubicon/policy/safetensors"
 )
-
-// hfTokenizer is the part of tokenizer.json that GGUF files hold.
-type hfTokenizer struct {
-	Added []struct {
-		ID      int32
-		Content string
-		Special bool
-	} `json:"added_tokens"`
-	Normalizer   any `json:"normalizer"`
-	PreTokenizer any `json:"pre_tokenizer"`
-	Model        struct {
-		Vocab        map[string]int32
-		Merges       []json.RawMessage
-		IgnoreMerges bool `json:"ignore_merges"`
-	}
-}
-
-func (h *hfTokenizer) merge(t *testing.T, i int) string {
-	t.Helper()
-	var pair []string
-	if err := json.Unmarshal(h.Model.Merges[i], &pair); err == nil {
-		return strings.Join(pair, " ")
-	}
-	var text string
-	if err := json.Unmarshal(h.Model.Merges[i], &text); err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
 
 func readJSON(t *testing.T, path string, v any) {
 	t.Helper()
@@ -55,116 +27,21 @@ func readJSON(t *testing.T, path string, v any) {
 	}
 }
 
-// asGGUF turns a golden model into a GGUF file as llama.cpp's converter does.
+// asGGUF is a golden model as a GGUF file.
 func asGGUF(t *testing.T, model string) *builder {
 	t.Helper()
-	dir := golden.Path("models", model)
-	c, err := policy.ReadConfig(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBuilder()
-	arch := string(c.Arch)
-	b.meta = map[string]any{
-		"general.architecture": arch, arch + ".embedding_length": uint32(c.Width), arch + ".feed_forward_length": uint32(c.Hidden),
-		arch + ".block_count": uint32(c.Layers), arch + ".attention.head_count": uint32(c.Heads),
-		arch + ".attention.head_count_kv": uint32(c.KVHeads), arch + ".attention.key_length": uint32(c.HeadDim),
-		arch + ".context_length": uint32(c.MaxPositions), arch + ".attention.layer_norm_rms_epsilon": float32(c.NormEps),
-		arch + ".rope.freq_base": float32(c.Rope.Theta), arch + ".rope.dimension_count": uint32(c.HeadDim),
-		"tokenizer.ggml.eos_token_id": uint32(c.EOS[0]), "tokenizer.ggml.padding_token_id": uint32(c.Pad),
-	}
-	if c.BOS != policy.NoToken {
-		b.meta["tokenizer.ggml.bos_token_id"] = uint32(c.BOS)
-	}
-	addWeights(t, b, c, dir)
-	addTokenizer(t, b, c, dir)
-	return b
-}
-
-func addWeights(t *testing.T, b *builder, c policy.Config, dir string) {
-	t.Helper()
-	set, err := safetensors.OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
-	for _, p := range c.Parameters() {
-		x, _ := set.Tensor(p.Name)
-		name := p.Name
-		for _, pair := range [][2]string{
-			{"model.layers.", "blk."}, {"self_attn.o_proj", "attn_output"}, {"self_attn.", "attn_"}, {"_proj", ""}, {"mlp.", "ffn_"},
-			{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"},
-			{"model.embed_tokens", "token_embd"}, {"model.norm", "output_norm"}, {"lm_head", "output"},
-		} {
-			name = strings.Replace(name, pair[0], pair[1], 1)
-		}
-		data := x.Data
-		if c.Arch == policy.Llama && (strings.Contains(name, "attn_q") || strings.Contains(name, "attn_k")) {
-			data = permute(x, c.HeadDim)
-		}
-		b.add(name, F32, p.Shape, data)
-	}
-}
-
-// permute is llama.cpp's: the rows of a head, seen as [2, HeadDim/2], are transposed to [HeadDim/2, 2].
-func permute(x safetensors.Tensor, headDim int) (data []byte) {
-	for head := 0; head < x.Shape[0]; head += headDim {
-		for pair := range headDim / 2 {
-			for which := range 2 {
-				r := head + which*headDim/2 + pair
-				data = append(data, x.Rows(r, r+1).Data...)
-			}
-		}
-	}
-	return data
-}
-
-func addTokenizer(t *testing.T, b *builder, c policy.Config, dir string) {
-	t.Helper()
-	var h hfTokenizer
-	readJSON(t, filepath.Join(dir, "tokenizer.json"), &h)
-	tokens, kinds := make([]string, c.Vocab), make([]int32, c.Vocab)
-	for id := range tokens { // what the converter makes of ids that only fill up the embedding
-		tokens[id], kinds[id] = fmt.Sprintf("[PAD%d]", id), unused
-	}
-	for token, id := range h.Model.Vocab {
-		tokens[id], kinds[id] = token, 1
-	}
-	for _, a := range h.Added {
-		tokens[a.ID], kinds[a.ID] = a.Content, userDefined
-		if a.Special {
-			kinds[a.ID] = control
-		}
-	}
-	var merges []string
-	for i := range h.Model.Merges {
-		merges = append(merges, h.merge(t, i))
-	}
-	b.meta["tokenizer.ggml.model"] = "gpt2"
-	b.meta["tokenizer.ggml.pre"] = map[bool]string{true: "llama-bpe", false: "qwen2"}[h.Model.IgnoreMerges]
-	if h.Normalizer == nil && !h.Model.IgnoreMerges {
-		b.meta["tokenizer.ggml.pre"] = "smollm"
-	}
-	b.meta["tokenizer.ggml.tokens"], b.meta["tokenizer.ggml.token_type"] = texts(tokens), numbers(kinds)
-	b.meta["tokenizer.ggml.merges"] = texts(merges)
-	var settings struct {
-		Template string `json:"chat_template"`
-	}
-	readJSON(t, filepath.Join(dir, "tokenizer_config.json"), &settings)
-	if settings.Template != "" {
-		b.meta["tokenizer.chat_template"] = settings.Template
-	}
+	return &builder{gguftest.Model(t, golden.Path("models", model))}
 }
 
 func importGGUF(t *testing.T, b *builder) (dir string, err error) {
 	t.Helper()
 	root := t.TempDir()
 	file := filepath.Join(root, "model.gguf")
-	if err := os.WriteFile(file, b.bytes(), 0o644); err != nil {
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(root, "model")
-	return dir, Import(file, dir)
+	return dir, Import(file, dir, "float32")
 }
 
 // A model that went to GGUF comes back with the same weights, configuration and tokenizer.
@@ -200,7 +77,7 @@ func sameWeights(t *testing.T, model, dir, src string) {
 
 func sameTokenizer(t *testing.T, model, dir, src string) {
 	t.Helper()
-	var got, want hfTokenizer
+	var got, want gguftest.Tokenizer
 	readJSON(t, filepath.Join(dir, "tokenizer.json"), &got)
 	readJSON(t, filepath.Join(src, "tokenizer.json"), &want)
 	for _, a := range want.Added { // the importer keeps added tokens in the vocabulary too, as SmolLM2's own file does
@@ -219,8 +96,8 @@ func sameTokenizer(t *testing.T, model, dir, src string) {
 		t.Errorf("%s: pre-tokeniser %v, want %v", model, got.PreTokenizer, want.PreTokenizer)
 	}
 	for i := range want.Model.Merges {
-		if got.merge(t, i) != want.merge(t, i) {
-			t.Fatalf("%s: merge %d is %q, want %q", model, i, got.merge(t, i), want.merge(t, i))
+		if got.Merge(t, i) != want.Merge(t, i) {
+			t.Fatalf("%s: merge %d is %q, want %q", model, i, got.Merge(t, i), want.Merge(t, i))
 		}
 	}
 	var gotSettings, wantSettings map[string]any
@@ -247,7 +124,7 @@ func TestImportLlama3(t *testing.T) {
 		t.Fatalf("divisors %v", divisors)
 	}
 	b.add("rope_freqs.weight", F32, []int{8}, floats(divisors...))
-	b.meta["tokenizer.ggml.eot_token_id"] = uint32(995)
+	b.Meta["tokenizer.ggml.eot_token_id"] = uint32(995)
 	dir, err := importGGUF(t, b)
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +146,7 @@ func TestImportLlama3(t *testing.T) {
 	if tok.Post.Type != "TemplateProcessing" || len(tok.Post.Single) != 2 || tok.Post.Single[0].SpecialToken.ID != "<|begin_of_text|>" {
 		t.Errorf("post-processor %+v", tok.Post)
 	}
-	b.tensors[len(b.tensors)-1].Data = floats(1, 1, 1, 1, 9, 32, 32, 32)
+	b.Tensors[len(b.Tensors)-1].Data = floats(1, 1, 1, 1, 9, 32, 32, 32)
 	if _, err := importGGUF(t, b); err == nil || !strings.Contains(err.Error(), "rope_freqs.weight") {
 		t.Errorf("another scaling: %v", err)
 	}
@@ -277,31 +154,31 @@ func TestImportLlama3(t *testing.T) {
 
 func TestImportErrors(t *testing.T) {
 	for want, change := range map[string]func(b *builder){
-		`architecture "gemma" is not supported; supported: [llama qwen2 qwen3]`: func(b *builder) { b.meta["general.architecture"] = "gemma" },
-		`"llama.context_length" is missing`:                                     func(b *builder) { delete(b.meta, "llama.context_length") },
-		"llama.block_count":                                                     func(b *builder) { b.meta["llama.block_count"] = "three" },
-		"llama.attention.head_count_kv":                                         func(b *builder) { b.meta["llama.attention.head_count_kv"] = []any{uint32(2)} },
-		"split over several files":                                              func(b *builder) { b.meta["split.count"] = uint16(2) },
-		"dimension_count is 4":                                                  func(b *builder) { b.meta["llama.rope.dimension_count"] = uint32(4) },
-		`rope scaling "yarn"`:                                                   func(b *builder) { b.meta["llama.rope.scaling.type"] = "yarn" },
-		`tokenizer.ggml.model "llama"`:                                          func(b *builder) { b.meta["tokenizer.ggml.model"] = "llama" },
-		`"gpt-4o" is not supported; supported: smollm, qw`:                      func(b *builder) { b.meta["tokenizer.ggml.pre"] = "gpt-4o" },
-		"999 tokens and 1000 token types":                                       func(b *builder) { b.meta["tokenizer.ggml.tokens"] = b.meta["tokenizer.ggml.tokens"].([]any)[1:] },
-		"is empty or the same as token 5":                                       func(b *builder) { l := b.meta["tokenizer.ggml.tokens"].([]any); l[7] = l[5] },
-		`merge 3, "nonsense"`:                                                   func(b *builder) { b.meta["tokenizer.ggml.merges"].([]any)[3] = "nonsense" },
-		"special token 5000":                                                    func(b *builder) { b.meta["tokenizer.ggml.eos_token_id"] = uint32(5000) },
+		`architecture "gemma" is not supported; supported: [llama qwen2 qwen3]`: func(b *builder) { b.Meta["general.architecture"] = "gemma" },
+		`"llama.context_length" is missing`:                                     func(b *builder) { delete(b.Meta, "llama.context_length") },
+		"llama.block_count":                                                     func(b *builder) { b.Meta["llama.block_count"] = "three" },
+		"llama.attention.head_count_kv":                                         func(b *builder) { b.Meta["llama.attention.head_count_kv"] = []any{uint32(2)} },
+		"split over several files":                                              func(b *builder) { b.Meta["split.count"] = uint16(2) },
+		"dimension_count is 4":                                                  func(b *builder) { b.Meta["llama.rope.dimension_count"] = uint32(4) },
+		`rope scaling "yarn"`:                                                   func(b *builder) { b.Meta["llama.rope.scaling.type"] = "yarn" },
+		`tokenizer.ggml.model "llama"`:                                          func(b *builder) { b.Meta["tokenizer.ggml.model"] = "llama" },
+		`"gpt-4o" is not supported; supported: smollm, qw`:                      func(b *builder) { b.Meta["tokenizer.ggml.pre"] = "gpt-4o" },
+		"999 tokens and 1000 token types":                                       func(b *builder) { b.Meta["tokenizer.ggml.tokens"] = b.Meta["tokenizer.ggml.tokens"].([]any)[1:] },
+		"is empty or the same as token 5":                                       func(b *builder) { l := b.Meta["tokenizer.ggml.tokens"].([]any); l[7] = l[5] },
+		`merge 3, "nonsense"`:                                                   func(b *builder) { b.Meta["tokenizer.ggml.merges"].([]any)[3] = "nonsense" },
+		"special token 5000":                                                    func(b *builder) { b.Meta["tokenizer.ggml.eos_token_id"] = uint32(5000) },
 		"bos_token_id is missing": func(b *builder) {
-			delete(b.meta, "tokenizer.ggml.bos_token_id")
-			b.meta["tokenizer.ggml.add_bos_token"] = true
+			delete(b.Meta, "tokenizer.ggml.bos_token_id")
+			b.Meta["tokenizer.ggml.add_bos_token"] = true
 		},
 		`"blk.2.ffn_up.weight" (model.layers.2.mlp.up_proj.weight) is missing`: func(b *builder) {
-			b.tensors = slices.DeleteFunc(b.tensors, func(x Tensor) bool { return x.Name == "blk.2.ffn_up.weight" })
+			b.Tensors = slices.DeleteFunc(b.Tensors, func(x gguftest.Tensor) bool { return x.Name == "blk.2.ffn_up.weight" })
 		},
 		`"blk.0.ffn_gate.weight" has shape [176 64]; the metadata ask for [175 64]`: func(b *builder) {
-			b.meta["llama.feed_forward_length"] = uint32(175)
+			b.Meta["llama.feed_forward_length"] = uint32(175)
 		},
 		`"blk.0.extra" is none that LlamaForCausalLM has`: func(b *builder) { b.add("blk.0.extra", F32, []int{1}, floats(1)) },
-		"only 29 tensors": func(b *builder) { b.meta["llama.block_count"] = uint32(1 << 30) },
+		"only 29 tensors": func(b *builder) { b.Meta["llama.block_count"] = uint32(1 << 30) },
 	} {
 		b := asGGUF(t, "smollm")
 		change(b)
@@ -317,7 +194,7 @@ func TestImportErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Import(filepath.Join(filepath.Dir(dir), "model.gguf"), dir); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if err := Import(filepath.Join(filepath.Dir(dir), "model.gguf"), dir, "float32"); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("import over a model: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rubicon-rl/rubicon/internal/golden"
+	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/safetensors"
 	"github.com/rubicon-rl/rubicon/policy/token"
 )
@@ -24,7 +25,7 @@ func TestImportSmolLM2(t *testing.T) {
 		t.Fatal("set RUBICON_TEST_SMOLLM2_GGUF to the file that scripts/fetch-smollm2.sh gets")
 	}
 	dir := filepath.Join(t.TempDir(), "model")
-	if err := Import(file, dir); err != nil {
+	if err := Import(file, dir, "float32"); err != nil {
 		t.Fatal(err)
 	}
 	var want map[string]struct {
@@ -67,6 +68,34 @@ func TestImportSmolLM2(t *testing.T) {
 		}
 	}
 	checkTokenizer(t, dir)
+}
+
+// The real file loaded straight has the bits of the imported model in bfloat16, in less than half the memory.
+func TestStraightSmolLM2(t *testing.T) {
+	file := os.Getenv("RUBICON_TEST_SMOLLM2_GGUF")
+	if file == "" {
+		t.Fatal("set RUBICON_TEST_SMOLLM2_GGUF to the file that scripts/fetch-smollm2.sh gets")
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := Import(file, dir, "float32"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := OpenModel(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	folder, err := policy.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	got, bytes := logProbs(t, m, "auto")
+	want, wide := logProbs(t, folder, "bfloat16")
+	sameBits(t, "SmolLM2", got, want)
+	if 2*bytes > wide {
+		t.Errorf("%d bytes, in bfloat16 %d", bytes, wide)
+	}
 }
 
 // checkTokenizer compares the imported tokenizer with Hugging Face's on 26 texts.

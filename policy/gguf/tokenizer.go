@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/policy"
@@ -122,8 +120,8 @@ func (t *tokenizer) check(c policy.Config) error {
 	return nil
 }
 
-// write writes tokenizer.json and tokenizer_config.json.
-func (t *tokenizer) write(dir string, c policy.Config) error {
+// files are tokenizer.json and tokenizer_config.json.
+func (t *tokenizer) files(c policy.Config) (map[string][]byte, error) {
 	model := object{
 		"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil, "fuse_unk": false,
 		"byte_fallback": false, "ignore_merges": t.pre.ignoreMerges, "vocab": vocabulary(t.tokens), "merges": t.merges,
@@ -140,7 +138,7 @@ func (t *tokenizer) write(dir string, c policy.Config) error {
 			added = append(added, entry)
 		}
 	}
-	err := writeJSON(filepath.Join(dir, "tokenizer.json"), object{
+	main, err := encodeJSON(object{
 		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": t.pre.normalizer,
 		"pre_tokenizer":  object{"type": "Sequence", "pretokenizers": t.pre.steps},
 		"post_processor": t.postProcessor(c),
@@ -148,7 +146,7 @@ func (t *tokenizer) write(dir string, c policy.Config) error {
 		"model":          model,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	settings := object{
 		"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": c.MaxPositions, "added_tokens_decoder": decoder,
@@ -161,7 +159,8 @@ func (t *tokenizer) write(dir string, c policy.Config) error {
 	if t.template != "" {
 		settings["chat_template"] = t.template
 	}
-	return writeJSON(filepath.Join(dir, "tokenizer_config.json"), settings)
+	config, err := encodeJSON(settings)
+	return map[string][]byte{"tokenizer.json": main, "tokenizer_config.json": config}, err
 }
 
 // named is the text of a token, nil if there is none.
@@ -212,13 +211,11 @@ func (v vocabulary) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func writeJSON(path string, v any) error {
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.WriteFile(path, b.Bytes(), 0o644)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }

@@ -11,23 +11,25 @@ import (
 // Type is how a tensor is stored, by ggml's number.
 type Type uint32
 
-// The types that can be read. Blocks of 32 values: Q8_0 is a float16 scale d and 32 int8 q, value d·q; Q4_1 is float16
-// d and m and 16 bytes of two 4-bit q, the first 16 values in the low halves, value d·q + m.
+// The types that can be read; quant.go has the layout of the quantised ones.
 const (
 	F32  Type = 0
 	F16  Type = 1
+	Q4_0 Type = 2
 	Q4_1 Type = 3
 	Q8_0 Type = 8
+	Q4_K Type = 12
+	Q6_K Type = 14
 	BF16 Type = 30
 )
 
-const supportedTypes = "F32, F16, BF16, Q8_0, Q4_1"
+const supportedTypes = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K"
 
 // String is ggml's name of the type.
 func (t Type) String() string {
 	names := map[Type]string{
-		F32: "F32", F16: "F16", 2: "Q4_0", Q4_1: "Q4_1", 6: "Q5_0", 7: "Q5_1", Q8_0: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K",
-		12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL",
+		F32: "F32", F16: "F16", Q4_0: "Q4_0", Q4_1: "Q4_1", 6: "Q5_0", 7: "Q5_1", Q8_0: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K",
+		Q4_K: "Q4_K", 13: "Q5_K", Q6_K: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL",
 		21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", BF16: "BF16",
 		34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4",
 	}
@@ -46,8 +48,14 @@ func (t Type) block() (values, bytes int) {
 		return 1, 2
 	case Q8_0:
 		return 32, 2 + 32
+	case Q4_0:
+		return 32, 2 + 16
 	case Q4_1:
 		return 32, 2 + 2 + 16
+	case Q4_K:
+		return 256, 2 + 2 + 12 + 128
+	case Q6_K:
+		return 256, 128 + 64 + 16 + 2
 	}
 	return 1, 0
 }
@@ -85,21 +93,8 @@ func (t Tensor) Float32s(dst []float32) error {
 		for i := range dst {
 			dst[i] = half.FromBF16(binary.LittleEndian.Uint16(b[2*i:]))
 		}
-	case Q8_0:
-		for ; len(b) > 0; b, dst = b[34:], dst[32:] {
-			d := half.FromF16(binary.LittleEndian.Uint16(b))
-			for i, q := range b[2:34] {
-				dst[i] = d * float32(int8(q))
-			}
-		}
-	case Q4_1:
-		for ; len(b) > 0; b, dst = b[20:], dst[32:] {
-			d, m := half.FromF16(binary.LittleEndian.Uint16(b)), half.FromF16(binary.LittleEndian.Uint16(b[2:]))
-			for i, q := range b[4:20] { // the products are rounded before the sum on every machine
-				dst[i] = float32(d*float32(q&15)) + m
-				dst[i+16] = float32(d*float32(q>>4)) + m
-			}
-		}
+	default:
+		t.dequantise(dst)
 	}
 	return nil
 }

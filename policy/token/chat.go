@@ -94,9 +94,9 @@ func (t *Tokenizer) template(tools bool) (*template, error) {
 		return d, nil
 	}
 	if len(t.templates) > 0 {
-		return nil, fmt.Errorf("the chat templates of %s have no default: they are %q", t.dir, slices.Sorted(maps.Keys(t.templates)))
+		return nil, fmt.Errorf("the chat templates of %s have no default: they are %q", t.from, slices.Sorted(maps.Keys(t.templates)))
 	}
-	return nil, fmt.Errorf("%s has no chat template: add a %s", t.dir, templateFile)
+	return nil, fmt.Errorf("%s has no chat template: add a %s", t.from, templateFile)
 }
 
 // render returns the text of a chat and the parts of it that may not become added tokens.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -46,19 +45,15 @@ func (c *contentJSON) UnmarshalJSON(b []byte) error {
 
 // readConfig reads tokenizer_config.json, and special_tokens_map.json for what the former does not name. Neither has
 // to be there.
-func readConfig(dir string) (*configJSON, error) {
+func (f Files) readConfig(from string) (*configJSON, error) {
 	var config, specials configJSON
 	for name, into := range map[string]*configJSON{configFile: &config, specialsFile: &specials} {
-		path := filepath.Join(dir, name)
-		b, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
+		b, ok := f[name]
+		if !ok {
 			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read tokenizer: %w", err)
-		}
 		if err := json.Unmarshal(b, into); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", filepath.Join(from, name), err)
 		}
 	}
 	ours, theirs := config.tokens(), specials.tokens()
@@ -68,9 +63,9 @@ func readConfig(dir string) (*configJSON, error) {
 		}
 	}
 	if config.CleanUp {
-		return nil, fmt.Errorf("%s: forcing clean_up_tokenization_spaces on a BPE tokenizer is not supported: it corrupts text", filepath.Join(dir, configFile))
+		return nil, fmt.Errorf("%s: forcing clean_up_tokenization_spaces on a BPE tokenizer is not supported: it corrupts text", filepath.Join(from, configFile))
 	}
-	return &config, config.readAdded(filepath.Join(dir, configFile))
+	return &config, config.readAdded(filepath.Join(from, configFile))
 }
 
 // tokens are the named special tokens in the order of namedTokens.

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -20,25 +18,34 @@ const (
 	templatesDir  = "additional_chat_templates"
 )
 
-// Load reads the tokenizer of a Hugging Face model folder: tokenizer.json, and where they are there
-// tokenizer_config.json, special_tokens_map.json, chat_template.jinja and additional_chat_templates. It takes every
-// byte-level BPE tokenizer; what it cannot do exactly is an error that names it. A chat template that does not compile
-// is reported by Chat, since not everything needs it.
+// Load reads the tokenizer of a Hugging Face model folder; New says what of it.
 func Load(dir string) (*Tokenizer, error) {
-	file, err := readTokenizer(filepath.Join(dir, tokenizerFile))
+	files, err := readFiles(dir)
 	if err != nil {
 		return nil, err
 	}
-	config, err := readConfig(dir)
+	return New(dir, files)
+}
+
+// New makes a tokenizer of tokenizer.json, and where they are there tokenizer_config.json, special_tokens_map.json,
+// chat_template.jinja and additional_chat_templates. It takes every byte-level BPE tokenizer; what it cannot do exactly
+// is an error that names it. A chat template that does not compile is reported by Chat, since not everything needs it.
+// from is where the files are from, for messages.
+func New(from string, files Files) (*Tokenizer, error) {
+	file, err := readTokenizer(filepath.Join(from, tokenizerFile), files[tokenizerFile])
+	if err != nil {
+		return nil, err
+	}
+	config, err := files.readConfig(from)
 	if err != nil {
 		return nil, err
 	}
 	t, err := build(file, config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, tokenizerFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(from, tokenizerFile), err)
 	}
-	t.dir = dir
-	t.templates, err = readTemplates(dir, config.ChatTemplate)
+	t.from, t.files = from, files
+	t.templates, err = files.readTemplates(from, config.ChatTemplate)
 	return t, err
 }
 
@@ -65,11 +72,7 @@ type modelJSON struct {
 	Merges       mergesJSON `json:"merges"`
 }
 
-func readTokenizer(path string) (*tokenizerJSON, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read tokenizer: %w", err)
-	}
+func readTokenizer(path string, b []byte) (*tokenizerJSON, error) {
 	if !utf8.Valid(b) {
 		return nil, fmt.Errorf("%s is not UTF-8", path)
 	}
@@ -206,34 +209,4 @@ func (t *Tokenizer) matchers(added []addedToken) (raw, normal *matcher) {
 		}
 	}
 	return newMatcher(plain), newMatcher(normalized)
-}
-
-// WriteFiles copies the tokenizer's files, as they are, into another folder, for a checkpoint to be whole.
-func (t *Tokenizer) WriteFiles(dir string) error {
-	names := []string{tokenizerFile, configFile, specialsFile, templateFile}
-	more, err := os.ReadDir(filepath.Join(t.dir, templatesDir))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("list chat templates: %w", err)
-	}
-	for _, f := range more {
-		if strings.HasSuffix(f.Name(), ".jinja") {
-			names = append(names, filepath.Join(templatesDir, f.Name()))
-		}
-	}
-	for _, name := range names {
-		b, err := os.ReadFile(filepath.Join(t.dir, name))
-		if errors.Is(err, os.ErrNotExist) && name != tokenizerFile {
-			continue
-		}
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), b, 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("copy tokenizer: %w", err)
-		}
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -49,36 +48,28 @@ func (t *templatesJSON) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readTemplates reads the chat templates of a folder. Files win over tokenizer_config.json, as in transformers.
-func readTemplates(dir string, fromConfig templatesJSON) (map[string]*template, error) {
+// readTemplates reads the chat templates. Files win over tokenizer_config.json, as in transformers.
+func (f Files) readTemplates(from string, fromConfig templatesJSON) (map[string]*template, error) {
 	out := map[string]*template{}
-	files := map[string]string{"default": templateFile}
-	more, err := os.ReadDir(filepath.Join(dir, templatesDir))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("list chat templates: %w", err)
-	}
-	for _, f := range more {
-		if name, ok := strings.CutSuffix(f.Name(), ".jinja"); ok {
-			files[name] = filepath.Join(templatesDir, f.Name())
-		}
-	}
-	for name, file := range files {
-		path := filepath.Join(dir, file)
-		b, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
+	for file, b := range f {
+		name, ok := strings.CutSuffix(filepath.Base(file), ".jinja")
+		if !ok {
 			continue
 		}
-		if err == nil && !utf8.Valid(b) {
-			err = fmt.Errorf("%s is not UTF-8", path)
+		if _, other := f[filepath.Join(templatesDir, "default.jinja")]; file == templateFile && other {
+			continue
+		} else if file == templateFile {
+			name = "default"
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read chat template: %w", err)
+		path := filepath.Join(from, file)
+		if !utf8.Valid(b) {
+			return nil, fmt.Errorf("read chat template: %s is not UTF-8", path)
 		}
 		out[name] = newTemplate(path, string(b))
 	}
 	if len(out) == 0 {
 		for name, source := range fromConfig {
-			out[name] = newTemplate(filepath.Join(dir, configFile), source)
+			out[name] = newTemplate(filepath.Join(from, configFile), source)
 		}
 	}
 	return out, nil

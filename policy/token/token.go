@@ -10,7 +10,8 @@ import (
 
 // Tokenizer turns text into token ids and back. It is safe for use by several goroutines at once.
 type Tokenizer struct {
-	dir         string
+	from        string // folder or file, for messages
+	files       Files
 	vocab       *vocabulary
 	raw, normal *matcher // added tokens looked for in the text as it is, and in normalised text
 	nfc         bool

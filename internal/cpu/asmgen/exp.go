@@ -23,35 +23,59 @@ func (k *kernel) argument(x reg.GPVirtual, d reg.VecPhysical) {
 // normal is the least x whose exponential is a normal number.
 const normal = -87.33654
 
-// exp replaces x by its exponential; it uses n, t, and either K2 or v[10]. The reduction by ln 2 in two parts and the
-// polynomial of degree 6 are Cephes' expf. What would be below the normal numbers is 0: it makes no difference to
-// a sum of exponentials, and subnormal results cost ten times as much. NaN stays NaN.
+// expConsts are the constants of exp, in the order in which holdConsts puts them into registers.
+var expConsts = []float32{
+	normal, 89, 1.44269504088896341, 0.693359375, -2.12194440e-4, 1.9875691500e-4,
+	1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1, 1,
+}
+
+// holdConsts loads the constants of exp into the registers from Z20 on, where there are so many.
+func (k *kernel) holdConsts() {
+	if k.lanes == 16 {
+		for i, c := range expConsts {
+			VMOVUPS(f32(c), zs[20+i])
+		}
+	}
+}
+
+// expConst is constant i of exp.
+func (k *kernel) expConst(i int) Op {
+	if k.lanes == 16 {
+		return zs[20+i]
+	}
+	return f32(expConsts[i])
+}
+
+// exp replaces x by its exponential; it uses n, t, and either K2 or v[10], and what holdConsts has loaded. The reduction
+// by ln 2 in two parts and the polynomial of degree 6 are Cephes' expf. What would be below the normal numbers is 0: it
+// makes no difference to a sum of exponentials, and subnormal results cost ten times as much. NaN stays NaN.
 func (k *kernel) exp(x, n, t reg.VecPhysical) {
 	const notLess = 5 // true for NaN
+	c := k.expConst
 	if k.lanes == 16 {
-		VCMPPS(Imm(notLess), f32(normal), x, reg.K2)
+		VCMPPS(Imm(notLess), c(0), x, reg.K2)
 	} else {
-		VCMPPS(Imm(notLess), f32(normal), x, k.v[10])
+		VCMPPS(Imm(notLess), c(0), x, k.v[10])
+		VMOVUPS(c(0), t)
+		VMAXPS(x, t, x) // the second source is what a NaN comparison returns
 	}
-	VMOVUPS(f32(normal), t)
-	VMAXPS(x, t, x) // the second source is what a NaN comparison returns
-	VMOVUPS(f32(89), t)
+	VMOVAPS(c(1), t)
 	VMINPS(x, t, x)
-	VMULPS(f32(1.44269504088896341), x, n)
+	VMULPS(c(2), x, n)
 	if k.lanes == 16 {
 		VRNDSCALEPS(Imm(0), n, n)
 	} else {
 		VROUNDPS(Imm(0), n, n)
 	}
-	VFNMADD231PS(f32(0.693359375), n, x)
-	VFNMADD231PS(f32(-2.12194440e-4), n, x)
-	VMOVUPS(f32(1.9875691500e-4), t)
-	for _, c := range []float32{1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1} {
-		VFMADD213PS(f32(c), x, t)
+	VFNMADD231PS(c(3), n, x)
+	VFNMADD231PS(c(4), n, x)
+	VMOVAPS(c(5), t)
+	for i := range 5 {
+		VFMADD213PS(c(6+i), x, t)
 	}
 	VMULPS(x, t, t)
 	VFMADD213PS(x, x, t) // x + x²·poly
-	VADDPS(f32(1), t, t)
+	VADDPS(c(11), t, t)
 	k.scaleByPower(x, n, t)
 }
 
@@ -79,6 +103,7 @@ func (s isa) expSum() {
 	dst, x, n := slice("dst"), slice("x"), length("dst")
 	k.scaleShift()
 	k.zero(v[0])
+	k.holdConsts()
 	k.loop(n, func() {
 		k.argument(x, v[1])
 		k.exp(v[1], v[2], v[3])
@@ -97,6 +122,7 @@ func (s isa) expSums() {
 	k.scaleShift()
 	k.zero(v[0])
 	k.zero(v[4])
+	k.holdConsts()
 	k.loop(n, func() {
 		k.argument(x, v[1])
 		VMOVAPS(v[1], v[5])
@@ -117,6 +143,7 @@ func (s isa) expGrad() {
 	k.scaleShift()
 	k.scalar("c0", v[11])
 	k.scalar("c1", v[12])
+	k.holdConsts()
 	k.loop(n, func() {
 		k.argument(x, v[1])
 		VMOVAPS(v[1], v[5])
@@ -133,6 +160,7 @@ func (s isa) expAdd() {
 	y, x, n := slice("y"), slice("x"), length("y")
 	k.scaleShift()
 	k.scalar("a", v[12])
+	k.holdConsts()
 	k.loop(n, func() {
 		k.argument(x, v[1])
 		k.exp(v[1], v[2], v[3])
@@ -150,6 +178,7 @@ func (s isa) divergence() {
 	k.scaleShift()
 	k.scalar("rshift", v[12])
 	k.zero(v[0])
+	k.holdConsts()
 	k.loop(n, func() {
 		k.argument(x, v[5])
 		k.load(at(r), v[1])

@@ -8,6 +8,7 @@ import (
 func (s isa) swiglu() {
 	k, v := s.text("swiglu", "(y, g, u []float32)", "sets y to g·u/(1+exp(-g))."), s.v
 	y, g, u, n := slice("y"), slice("g"), slice("u"), length("y")
+	k.holdConsts()
 	k.loop(n, func() {
 		k.load(at(g), v[4])
 		k.zero(v[1])
@@ -24,8 +25,9 @@ func (s isa) swiglu() {
 
 func (s isa) swigluGrad() {
 	k, v := s.text("swigluGrad", "(dg, du, dy, g, u []float32)",
-		"adds dy·u·σ(g)·(1+g·(1-σ(g))) to dg and dy·g·σ(g) to du."), s.v
+		"sets dg to dy·u·σ(g)·(1+g·(1-σ(g))) and du to dy·g·σ(g)."), s.v
 	dg, du, dy, g, u, n := slice("dg"), slice("du"), slice("dy"), slice("g"), slice("u"), length("dg")
+	k.holdConsts()
 	k.loop(n, func() {
 		k.load(at(g), v[4])
 		k.zero(v[1])
@@ -43,12 +45,10 @@ func (s isa) swigluGrad() {
 		VMULPS(v[5], v[1], v[1]) // dy·σ
 		k.load(at(u), v[8])
 		VMULPS(v[1], v[8], v[8])
-		k.load(at(dg), v[9])
-		VFMADD231PS(v[7], v[8], v[9])
-		k.store(v[9], at(dg))
-		k.load(at(du), v[10])
-		VFMADD231PS(v[4], v[1], v[10])
-		k.store(v[10], at(du))
+		VMULPS(v[7], v[8], v[8])
+		k.store(v[8], at(dg))
+		VMULPS(v[4], v[1], v[1])
+		k.store(v[1], at(du))
 	}, dg, du, dy, g, u)
 	ret()
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 func (s isa) axpy() {
@@ -76,20 +78,6 @@ func (s isa) normGrad() {
 	ret()
 }
 
-func (s isa) scoreGrad() {
-	k, v := s.text("scoreGrad", "(ds, p, dp []float32, d float32)", "sets ds to p·(dp-d)."), s.v
-	ds, p, dp, n := slice("ds"), slice("p"), slice("dp"), length("ds")
-	k.scalar("d", v[0])
-	k.loop(n, func() {
-		k.load(at(p), v[1])
-		k.load(at(dp), v[2])
-		VSUBPS(v[0], v[2], v[2])
-		VMULPS(v[1], v[2], v[2])
-		k.store(v[2], at(ds))
-	}, ds, p, dp)
-	ret()
-}
-
 func (s isa) rotate() {
 	k, v := s.text("rotate", "(y1, y2, x1, x2, cos, sin []float32)", "sets y1, y2 to x1, x2 turned forward."), s.v
 	y1, y2, x1, x2 := slice("y1"), slice("y2"), slice("x1"), slice("x2")
@@ -111,7 +99,7 @@ func (s isa) rotate() {
 
 func (s isa) rotateGrad() {
 	k, v := s.text("rotateGrad", "(dx1, dx2, dy1, dy2, cos, sin []float32)",
-		"adds dy1, dy2 turned back to dx1, dx2."), s.v
+		"sets dx1, dx2 to dy1, dy2 turned back."), s.v
 	d1, d2, y1, y2 := slice("dx1"), slice("dx2"), slice("dy1"), slice("dy2")
 	cos, sin, n := slice("cos"), slice("sin"), length("dx1")
 	k.loop(n, func() {
@@ -119,14 +107,44 @@ func (s isa) rotateGrad() {
 		k.load(at(y2), v[2])
 		k.load(at(cos), v[3])
 		k.load(at(sin), v[4])
-		k.load(at(d1), v[5])
-		k.load(at(d2), v[6])
-		VFMADD231PS(v[1], v[3], v[5])
-		VFMADD231PS(v[2], v[4], v[5])
-		VFMADD231PS(v[2], v[3], v[6])
-		VFNMADD231PS(v[1], v[4], v[6])
+		VMULPS(v[2], v[4], v[5])
+		VFMADD231PS(v[1], v[3], v[5]) // dy1·cos + dy2·sin
+		VMULPS(v[1], v[4], v[6])
+		VFMSUB231PS(v[2], v[3], v[6]) // dy2·cos - dy1·sin
 		k.store(v[5], at(d1))
 		k.store(v[6], at(d2))
 	}, d1, d2, y1, y2, cos, sin)
+	ret()
+}
+
+func (s isa) divBy() {
+	k, v := s.text("divBy", "(x []float32, a float32)", "divides x by a."), s.v
+	x, n := slice("x"), length("x")
+	k.scalar("a", v[0])
+	k.loop(n, func() {
+		k.load(at(x), v[1])
+		VDIVPS(v[0], v[1], v[1])
+		k.store(v[1], at(x))
+	}, x)
+	ret()
+}
+
+func (s isa) cutBelow() {
+	k, v := s.text("cutBelow", "(x []float32, t float32)", "replaces what is less than t by -Inf."), s.v
+	x, n := slice("x"), length("x")
+	k.scalar("t", v[0])
+	VMOVUPS(vconst(0xff800000), v[3])
+	k.loop(n, func() {
+		const less = 17
+		k.load(at(x), v[1])
+		if k.lanes == 16 {
+			VCMPPS(Imm(less), v[0], v[1], reg.K2)
+			VMOVAPS(v[3], reg.K2, v[1])
+		} else {
+			VCMPPS(Imm(less), v[0], v[1], v[2])
+			VBLENDVPS(v[2], v[3], v[1], v[1])
+		}
+		k.store(v[1], at(x))
+	}, x)
 	ret()
 }

@@ -26,7 +26,7 @@ func Run(t *testing.T, open Opener, tol Tolerances) {
 		name string
 		test func(*suite)
 	}{
-		{"memory", testMemory}, {"embed", testEmbed}, {"rmsnorm", testRMSNorm}, {"linear", testLinear},
+		{"memory", testMemory}, {"quant", testQuant}, {"embed", testEmbed}, {"rmsnorm", testRMSNorm}, {"linear", testLinear},
 		{"rotary", testRotary}, {"attention", testAttention}, {"swiglu", testSwiGLU}, {"head", testHead},
 		{"logits", testLogits}, {"sample", testSample}, {"rows", testRows}, {"elementwise", testElementwise},
 		{"adamw", testAdamW},

@@ -29,6 +29,8 @@ func testHead(s *suite) {
 		{70, 40, 300, device.Float32, 1.3, 2, false, true},
 		{3, 896, 4864, device.BFloat16, 1, 2, false, false},
 		{2, 16, 151936, device.BFloat16, 1, 2, false, false},
+		{33, 96, 1025, device.Int8, 1, 3, false, true},
+		{5, 256, 300, device.Int8K, 1, 3, false, false},
 		{0, 8, 9, device.Float32, 1, 1, true, false},
 	}
 	for _, c := range cases {

@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -18,7 +19,7 @@ func testMemory(s *suite) {
 		}
 	})
 	s.Run("rounding", s.testRounding)
-	for _, dtype := range []device.DType{device.Float32, device.BFloat16} {
+	for _, dtype := range []device.DType{device.Float32, device.BFloat16, device.Int8, device.Int4} {
 		testRepack(s, dtype)
 	}
 }
@@ -148,9 +149,8 @@ func (s *suite) testRounding(t *testing.T) {
 
 // testRepack packs rows of a weight from device memory; the others stay.
 func testRepack(s *suite, dtype device.DType) {
-	name := map[device.DType]string{device.Float32: "f32", device.BFloat16: "bf16"}[dtype]
 	for _, rows := range []struct{ row, n int }{{0, 67}, {0, 1}, {31, 33}, {66, 1}} {
-		s.compare("repack/"+name, true, func(sc *scene) {
+		s.compare(fmt.Sprintf("repack/%v", dtype), true, func(sc *scene) {
 			w := sc.weight(dtype, 67, 45, 1)
 			sc.Repack(w, rows.row, sc.param("src", rows.n, 45, 1))
 			sc.Embed(sc.out("packed", 67, 45), w, sc.ints(upTo(67)))

@@ -29,7 +29,7 @@ type misuse struct {
 
 // testMisuse: each wrong call, on a device of its own, is a sticky error and no panic, and stops what comes after it.
 func testMisuse(t *testing.T, open Opener) {
-	for _, list := range [][]misuse{memoryMisuses(), modelMisuses(), attentionMisuses(), headMisuses(), sampleMisuses()} {
+	for _, list := range [][]misuse{memoryMisuses(), quantMisuses(), modelMisuses(), attentionMisuses(), headMisuses(), sampleMisuses()} {
 		for _, m := range list {
 			t.Run(m.name, func(t *testing.T) {
 				dev := open(t)

@@ -41,6 +41,8 @@ func testRotary(s *suite) {
 						inPlace := sc.mat("x in place", device.Act, output, c.t, width, normal(1))
 						sc.Rotary(inPlace, inPlace, r)
 						sc.RotaryGrad(sc.grad("dx without x", c.t, width), dy, device.Mat{}, r)
+						dInPlace := sc.grad("dx in place", c.t, width)
+						sc.RotaryGrad(dInPlace, dInPlace, device.Mat{}, r)
 					}
 				})
 			}

@@ -33,7 +33,7 @@ type role int
 const (
 	input   role = iota // must not change
 	output              // overwritten
-	grad                // added to
+	grad                // added to, or overwritten
 	state               // updated, float32 throughout
 	scratch             // anything
 )
@@ -236,13 +236,24 @@ func (s *scene) paramGrad(name string, rows, cols int) device.Mat {
 	return s.mat(name, device.F32, grad, rows, cols, normal(1))
 }
 
-// weight is a [n,k] weight of standard deviation std.
-func (s *scene) weight(t device.DType, n, k int, std float64) device.Weight {
+func (s *scene) newWeight(t device.DType, n, k int) device.Weight {
 	w, err := s.NewWeight(t, n, k)
 	if err != nil {
 		s.t.Fatalf("new weight: %v", err)
 	}
 	s.weights = append(s.weights, w)
+	return w
+}
+
+// weight is a [n,k] weight of standard deviation std.
+func (s *scene) weight(t device.DType, n, k int, std float64) device.Weight {
+	w := s.newWeight(t, n, k)
+	if _, ok := t.Form(); ok {
+		if err := s.LoadWeightQuant(w, 0, s.quant(t, n, k, std)); err != nil {
+			s.t.Fatalf("load weight: %v", err)
+		}
+		return w
+	}
 	values := s.record(func() []float32 {
 		values := make([]float32, n*k)
 		for i := range values {

@@ -65,6 +65,11 @@ func (d *reference) AttentionGrad(dq, dk, dv, do, o, lse, q, k, v device.Mat, a 
 	if !d.begin("attention gradient", device.CheckAttentionGrad(m, a), dq, dk, dv, do, o, lse, q, k, v) {
 		return
 	}
+	for _, m := range []device.Mat{dq, dk, dv} {
+		for r := range m.Rows {
+			clear(row(m, r))
+		}
+	}
 	for _, task := range a.Tasks {
 		path := pathRows(task)
 		for i := range task.Q.N {

@@ -10,7 +10,7 @@ import (
 )
 
 // bench is a reference device with the arguments of one operation, and the loss Σ upstream·output over its outputs.
-// Every gradient that the operation adds to is compared with central differences of that loss.
+// Every gradient that the operation writes or adds to is compared with central differences of that loss.
 type bench struct {
 	device.Device
 	t         *testing.T
@@ -22,11 +22,12 @@ type bench struct {
 // output is an output with the loss's gradient in it.
 type output struct{ y, dy device.Mat }
 
-// variable is something the loss depends on, and where its gradient is added.
+// variable is something the loss depends on, and where its gradient goes.
 type variable struct {
-	name string
-	x    []float64
-	grad device.Mat
+	name       string
+	x          []float64
+	grad       device.Mat
+	activation bool // the gradient is overwritten, not added to
 }
 
 func newBench(t *testing.T) *bench {
@@ -75,24 +76,35 @@ func (b *bench) out(rows, cols int) (y, dy device.Mat) {
 // in is a variable with its gradient.
 func (b *bench) in(name string, rows, cols int) (x, dx device.Mat) {
 	x, dx = b.mat(rows, cols), b.mat(rows, cols)
-	b.variables = append(b.variables, variable{name, reference.Float64s(x.Mem), dx})
+	b.variables = append(b.variables, variable{name, reference.Float64s(x.Mem), dx, false})
+	return x, dx
+}
+
+// activation is a variable whose gradient the operation overwrites.
+func (b *bench) activation(name string, rows, cols int) (x, dx device.Mat) {
+	x, dx = b.in(name, rows, cols)
+	b.variables[len(b.variables)-1].activation = true
 	return x, dx
 }
 
 // weightIn is a weight as a variable.
 func (b *bench) weightIn(name string, n, k int) (w device.Weight, dw device.Mat) {
 	w, dw = b.weight(n, k), b.mat(n, k)
-	b.variables = append(b.variables, variable{name, reference.WeightFloat64s(w), dw})
+	b.variables = append(b.variables, variable{name, reference.WeightFloat64s(w), dw, false})
 	return w, dw
 }
 
 // element is where element i of a variable's [rows, cols] values lies in x.
 func (v variable) element(i int) int {
-	r, c := i/v.grad.Cols, i%v.grad.Cols
 	if len(v.x) == v.grad.Rows*v.grad.Cols { // a weight is dense
 		return i
 	}
-	return v.grad.Off + r*v.grad.Stride + c
+	return v.gradient(i)
+}
+
+// gradient is where element i of a variable's gradient lies in grad's memory.
+func (v variable) gradient(i int) int {
+	return v.grad.Off + i/v.grad.Cols*v.grad.Stride + i%v.grad.Cols
 }
 
 func (b *bench) loss() float64 {
@@ -108,7 +120,7 @@ func (b *bench) loss() float64 {
 	return sum
 }
 
-// check compares what backward adds to each gradient with central differences of forward's loss.
+// check compares what backward makes of each gradient with central differences of forward's loss.
 func (b *bench) check(forward, backward func()) {
 	b.checkLoss(func() float64 { forward(); return b.loss() }, backward)
 }
@@ -119,6 +131,11 @@ func (b *bench) checkLoss(loss func() float64, backward func()) {
 	added := make([][]float64, len(b.variables))
 	for i, v := range b.variables {
 		added[i] = append([]float64(nil), reference.Float64s(v.grad.Mem)...)
+		for j := range v.grad.Rows * v.grad.Cols {
+			if v.activation {
+				added[i][v.gradient(j)] = 0 // it is overwritten
+			}
+		}
 	}
 	backward()
 	for i, v := range b.variables {
@@ -147,7 +164,7 @@ func (b *bench) compare(v variable, grad []float64, loss func() float64) {
 		*x = old - h
 		down := loss()
 		*x = old
-		at := v.grad.Off + i/v.grad.Cols*v.grad.Stride + i%v.grad.Cols
+		at := v.gradient(i)
 		numeric := (up - down) / (2 * h)
 		largest = max(largest, math.Abs(numeric))
 		worst = max(worst, math.Abs(numeric-grad[at]))
@@ -188,7 +205,7 @@ func TestRMSNormGrad(t *testing.T) {
 
 func TestLinearGrad(t *testing.T) {
 	b := newBench(t)
-	x, dx := b.in("x", 5, 6)
+	x, dx := b.activation("x", 5, 6)
 	y, dy := b.out(5, 9)
 	l := device.Linear{}
 	l.W, l.DW = b.weightIn("W", 9, 6)
@@ -208,7 +225,7 @@ func TestLinearGrad(t *testing.T) {
 func TestRotaryGrad(t *testing.T) {
 	for _, norm := range []bool{false, true} {
 		b := newBench(t)
-		x, dx := b.in("x", 3, 12)
+		x, dx := b.activation("x", 3, 12)
 		y, dy := b.out(3, 12)
 		r := device.Rotary{HeadDim: 6, Cos: b.mat(8, 3), Sin: b.mat(8, 3), Pos: b.ints(7, 0, 3), Eps: 0.01}
 		if norm {
@@ -229,9 +246,9 @@ func TestAttentionGrad(t *testing.T) {
 		{Q: device.Span{Row: 4, N: 2}, Pos: 3, Keys: child},
 		{Q: device.Span{Row: 0, N: 1}, Pos: 5, Keys: append(child[:3:3], device.Span{Row: 6, N: 1})},
 	}
-	q, dq := b.in("q", 6, 12)
-	k, dk := b.in("k", 7, 6)
-	v, dv := b.in("v", 7, 6)
+	q, dq := b.activation("q", 6, 12)
+	k, dk := b.activation("k", 7, 6)
+	v, dv := b.activation("v", 7, 6)
 	o, do := b.out(6, 12)
 	lse := b.mat(6, 4)
 	b.check(func() { b.Attention(o, lse, q, k, v, a) }, func() { b.AttentionGrad(dq, dk, dv, do, o, lse, q, k, v, a) })
@@ -239,7 +256,7 @@ func TestAttentionGrad(t *testing.T) {
 
 func TestSwiGLUGrad(t *testing.T) {
 	b := newBench(t)
-	gu, dgu := b.in("gu", 4, 10)
+	gu, dgu := b.activation("gu", 4, 10)
 	y, dy := b.out(4, 5)
 	b.check(func() { b.SwiGLU(y, gu) }, func() { b.SwiGLUGrad(dgu, dy, gu) })
 }
@@ -254,7 +271,7 @@ func TestMeanRowsGrad(t *testing.T) {
 
 // head makes a Head with a variable h, and none of its outputs in the loss yet.
 func (b *bench) head() (h, dh device.Mat, l device.Head, out device.HeadOut) {
-	h, dh = b.in("h", 4, 3)
+	h, dh = b.activation("h", 4, 3)
 	l = device.Head{Temp: 0.7, Targets: b.ints(2, 0, 5, 2), Ref: b.mat(4, 3)}
 	return h, dh, l, device.HeadOut{LogP: b.mat(4, 1), LSE: b.mat(4, 1), Entropy: b.mat(4, 1), KL: b.mat(4, 1), RefLSE: b.mat(4, 1)}
 }

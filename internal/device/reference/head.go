@@ -98,6 +98,7 @@ func (d *reference) HeadGrad(dh device.Mat, g device.HeadGrad, out device.HeadOu
 		if !g.KL.Absent() {
 			logits(zRef, row(l.Ref, t), w)
 		}
+		clear(optionalRow(dh, t))
 		logitGrad(dz, zRef, g, out, int(target[t]), t, float64(l.Temp))
 		for v, g := range dz {
 			if !dh.Absent() {

@@ -66,6 +66,7 @@ func (d *reference) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 		return
 	}
 	for t := range x.Rows {
+		clear(optionalRow(dx, t))
 		weightGrad(optionalRow(dx, t), row(dy, t), row(x, t), l)
 		for _, p := range l.LoRA {
 			loraGrad(optionalRow(dx, t), row(dy, t)[p.Col:p.Col+p.B.Rows], row(x, t), p, t)

@@ -96,6 +96,13 @@ func (d *reference) LoadWeight(w device.Weight, row int, src []float32) error {
 		return d.err
 	}
 	own := w.(*weight)
+	if _, ok := own.dtype.Form(); ok {
+		q := device.NewQuant(own.dtype, len(src)/own.k, own.k)
+		if d.fail(q.Quantise(src)); d.err == nil {
+			own.dequantise(row, q)
+		}
+		return d.err
+	}
 	for i, x := range src {
 		own.w[row*own.k+i] = own.round(float64(x))
 	}
@@ -103,14 +110,48 @@ func (d *reference) LoadWeight(w device.Weight, row int, src []float32) error {
 }
 
 func (d *reference) LoadWeightBF16(w device.Weight, row int, src []uint16) error {
-	if !d.begin("load weight", device.CheckLoadWeight(w, row, len(src)), w) {
-		return d.err
-	}
-	own := w.(*weight)
+	values := make([]float32, len(src))
 	for i, b := range src {
-		own.w[row*own.k+i] = float64(half.FromBF16(b))
+		values[i] = half.FromBF16(b)
 	}
-	return nil
+	return d.LoadWeight(w, row, values)
+}
+
+func (d *reference) LoadWeightQuant(w device.Weight, row int, q device.Quant) error {
+	if d.begin("load quantised weight", device.CheckLoadWeightQuant(w, row, q), w) {
+		w.(*weight).dequantise(row, q)
+	}
+	return d.err
+}
+
+// dequantise sets rows from row0 on to the elements that device.Form defines. All products and sums are exact in float64.
+func (w *weight) dequantise(row0 int, q device.Quant) {
+	f, _ := q.DType.Form()
+	for r := range q.Rows {
+		row, q := w.row(row0+r), q.RowsOf(r, r+1)
+		for k := range row {
+			code := int(q.Codes[k])
+			if f.Bits == 4 {
+				code &= 15
+				if f.Signed && code >= 8 {
+					code -= 16
+				}
+			}
+			x := float64(code) * number(f, q.Scale, q.SubScale, k)
+			if f.Min {
+				x += number(f, q.Min, q.SubMin, k)
+			}
+			row[k] = float64(half.FromBF16(half.ToBF16(float32(x))))
+		}
+	}
+}
+
+// number is the scale or the minimum of column k.
+func number(f device.Form, halves []uint16, factors []int8, k int) float64 {
+	if f.Super == 0 {
+		return float64(half.FromF16(halves[k/f.Group]))
+	}
+	return float64(half.FromF16(halves[k/f.Super])) * float64(factors[k/f.Group])
 }
 
 func (d *reference) Repack(w device.Weight, row0 int, src device.Mat) {
@@ -118,6 +159,16 @@ func (d *reference) Repack(w device.Weight, row0 int, src device.Mat) {
 		return
 	}
 	own := w.(*weight)
+	if _, ok := own.dtype.Form(); ok {
+		values := make([]float32, 0, src.Rows*own.k)
+		for r := range src.Rows {
+			for _, x := range row(src, r) {
+				values = append(values, float32(x))
+			}
+		}
+		_ = d.LoadWeight(w, row0, values) // sticky
+		return
+	}
 	for r := range src.Rows {
 		for c, x := range row(src, r) {
 			own.row(row0 + r)[c] = own.round(x)

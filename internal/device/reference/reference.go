@@ -3,7 +3,7 @@
 // model. Upload and Download convert from and to float32. It is invariant because no row's arithmetic looks at another.
 //
 // Weights hold float64 too: a Float32 weight what it was given, a BFloat16 weight what is left after rounding to
-// nearest even.
+// nearest even, a quantised weight the elements that its codes stand for.
 package reference
 
 import (
@@ -48,12 +48,7 @@ func (w *weight) Shape() (n, k int)   { return w.n, w.k }
 func (w *weight) DType() device.DType { return w.dtype }
 
 // Bytes is the weight's size in its own type.
-func (w *weight) Bytes() int64 {
-	if w.dtype == device.BFloat16 {
-		return 2 * int64(len(w.w))
-	}
-	return 4 * int64(len(w.w))
-}
+func (w *weight) Bytes() int64 { return w.dtype.Bytes(w.n, w.k) }
 
 func (w *weight) row(n int) []float64 { return w.w[n*w.k : (n+1)*w.k] }
 

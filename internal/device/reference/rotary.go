@@ -50,9 +50,10 @@ func (d *reference) RotaryGrad(dx, dy, x device.Mat, r device.Rotary) {
 			}
 			switch {
 			case !r.Norm.Absent():
+				clear(dhead)
 				rmsNormGrad(dhead, optionalRow(r.DNorm, 0), back, row(x, t)[c:c+r.HeadDim], row(r.Norm, 0), float64(r.Eps))
 			case dhead != nil:
-				axpy(dhead, 1, back)
+				copy(dhead, back)
 			}
 		}
 	}

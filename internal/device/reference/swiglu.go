@@ -27,8 +27,8 @@ func (d *reference) SwiGLUGrad(dgu, dy, gu device.Mat) {
 		dg, du := row(dgu, t)[:dy.Cols], row(dgu, t)[dy.Cols:]
 		for i, dy := range row(dy, t) {
 			s := sigmoid(g[i])
-			dg[i] += dy * u[i] * s * (1 + g[i]*(1-s))
-			du[i] += dy * g[i] * s
+			dg[i] = dy * u[i] * s * (1 + g[i]*(1-s))
+			du[i] = dy * g[i] * s
 		}
 	}
 }

@@ -1,0 +1,157 @@
+package cpu
+
+import "unsafe"
+
+// pairScratch is where a right operand's pairs are made: the parts out [parts][k/2][32], or two panels of a weight, from
+// the floats in [k][32]; last holds 32 values.
+type pairScratch struct{ out, in, last []float32 }
+
+// newPairScratch takes scratch for stretches of k.
+func newPairScratch(a *arena, k, parts int) pairScratch {
+	n := depth(k) * panel
+	return pairScratch{out: a.take(n / 2 * max(2, parts)), in: a.take(n), last: a.take(unitDepth)}
+}
+
+// words reinterprets scratch.
+func words[T uint16 | uint32](f []float32) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(&f[0])), len(f)*4/int(unsafe.Sizeof(T(0))))
+}
+
+// pairs is a panel of 32 columns of a right operand in bfloat16 parts, [parts][k/2][32] dwords of two rows, the smallest
+// part first.
+type pairs struct {
+	b     *uint32
+	parts int
+	next  int // bytes to the next part; of a weight, which is one part, to the next panel
+}
+
+// part is the panel of part q.
+func (b pairs) part(q int) *uint32 { return (*uint32)(unsafe.Add(unsafe.Pointer(b.b), q*b.next)) }
+
+// pairs returns the panel of the columns [c, c+n), n <= 32, for n k from p on, a multiple of 32; rows up to the next
+// multiple are zero, columns past n have any value. For a weight, c is a multiple of 32 as well, and n may be 64 for two panels.
+func (r *right) pairs(k *kernels, s *pairScratch, c, n, p, rows int) pairs {
+	kc := depth(rows)
+	made := pairs{(*uint32)(unsafe.Pointer(&s.out[0])), 1, 2 * kc * panel}
+	switch {
+	case r.form == forward && r.w.blocks == nil:
+		return pairs{&r.w.q[r.w.pairAt(c, p/2)], 1, 2 * r.w.kp * panel}
+	case r.form == forward:
+		for j := 0; j < n; j += panel {
+			r.w.unpack(k, s.out[j/panel*kc/2*panel:], (c+j)/panel, p, kc)
+		}
+	case r.form == input && r.turned != nil:
+		return pairs{&r.turned[(c*depth(r.w.n)+p*panel)/2], 1, 2 * depth(r.w.n) * panel}
+	case r.form == input:
+		for j := 0; j < n; j += panel {
+			r.turn(k, words[uint32](s.out)[j/panel*kc/2*panel:], s.in, c+j, p, kc)
+		}
+	case r.stacked > 0:
+		r.pairStack(k, s, c, n, rows)
+	default:
+		made.parts = k.parts
+		r.fetch(k, s.in, c, n, p, rows)
+		clear(s.in[rows*panel : kc*panel])
+		k.pairUp((*uint32)(unsafe.Pointer(&s.out[0])), made.next, &s.in[0], kc/2)
+	}
+	return made
+}
+
+// turn makes pairs along the rows of a weight out of its pairs along k: the columns [c, c+32), kc rows from p on. scratch
+// is for the unpacked pairs of a quantised weight.
+func (r *right) turn(k *kernels, dst []uint32, scratch []float32, c, p, kc int) {
+	for i := 0; i < kc; i += unitDepth {
+		k.turnPairs(&dst[i/2*panel], r.w.pairs(k, scratch, (p+i)/panel, c, panel))
+	}
+}
+
+// turned turns a whole weight, for many tasks.
+func (d *cpu) turned(r *right) right {
+	t := &d.ops.turn
+	*t = turnTask{d: d, r: *r}
+	t.r.turned = words[uint32](d.shared.take(r.w.kp * depth(r.w.n) / 2))
+	d.each(r.w.kp/panel, 1, t)
+	made := t.r
+	*t = turnTask{}
+	return made
+}
+
+// turnTask turns panels.
+type turnTask struct {
+	d *cpu
+	r right
+}
+
+func (t *turnTask) do(w, i, j int) {
+	a, n := &t.d.workers[w], depth(t.r.w.n)
+	a.reset()
+	scratch := a.take(panel * panel / 2)
+	for q := i; q < j; q++ {
+		t.r.turn(t.d.k, t.r.turned[q*n/2*panel:], scratch, q*panel, 0, n)
+	}
+}
+
+// A product of few k in three parts has six pairs of parts, each with few k. Stacked they are one product of six times as
+// many k in one part. These are the parts of either side in the order of the stack, by size.
+var stackLeft, stackRight = [6]int{2, 1, 0, 2, 1, 2}, [6]int{0, 1, 2, 1, 2, 2}
+
+// stackDepth is the k of the stack of r.
+func stackDepth(r, parts int) int {
+	if parts == 1 {
+		return even(r)
+	}
+	return len(stackLeft) * even(r)
+}
+
+// newStack makes room for the stack of a [m,r].
+func newStack(a *arena, m, r, parts int) left {
+	k := stackDepth(r, parts)
+	return left{a: a.take((m*depth(k) + 1) / 2), m: m, k: k, mr: unitRows, parts: 1}
+}
+
+// fill stacks the parts of u·scale.
+func (l *left) fill(k *kernels, u mat, scale float32, s pairScratch) {
+	half, wide := even(u.cols)/2, depth(u.cols)
+	row := s.in[:wide]
+	cut := words[uint32](s.out)
+	for i := range u.rows {
+		k.scaleTo(row[:u.cols], u.row(i), scale)
+		clear(row[u.cols:])
+		k.split((*uint16)(unsafe.Pointer(&s.out[0])), 2*wide, 2*unitDepth, &row[0], 4*unitDepth, wide/unitDepth)
+		first := i / l.mr * l.mr
+		rows := l.panelRows(first)
+		to := words[uint32](l.a)[first*depth(l.k)/2:]
+		at := 0
+		for j := range l.k / (2 * half) {
+			part := cut[:half]
+			if k.parts > 1 {
+				part = cut[stackLeft[j]*wide/2:][:half]
+			}
+			for _, x := range part {
+				to[(at/16*rows+i-first)*16+at%16] = x
+				at++
+			}
+		}
+		for ; at < depth(l.k)/2; at++ {
+			to[(at/16*rows+i-first)*16+at%16] = 0
+		}
+	}
+}
+
+// pairStack stacks the parts of the columns [c, c+n) of a matrix with r.stacked rows, to rows in all.
+func (r *right) pairStack(k *kernels, s *pairScratch, c, n, rows int) {
+	out, half := words[uint32](s.out), even(r.stacked)/2
+	size := half * panel
+	r.fetch(k, s.in, c, n, 0, r.stacked)
+	clear(s.in[r.stacked*panel : 2*size])
+	if k.parts == 1 {
+		k.pairUp(&out[0], 0, &s.in[0], half)
+	} else {
+		cut := words[uint32](s.in[2*size:])
+		k.pairUp(&cut[0], 4*size, &s.in[0], half)
+		for j, part := range stackRight {
+			copy(out[j*size:], cut[part*size:][:size])
+		}
+	}
+	clear(out[rows/2*panel : depth(rows)/2*panel])
+}

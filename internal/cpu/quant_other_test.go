@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package cpu
+
+func unpackerSets() map[string]unpackers { return map[string]unpackers{"portable": unpackersGo()} }

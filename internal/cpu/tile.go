@@ -1,0 +1,250 @@
+package cpu
+
+import "github.com/rubicon-rl/rubicon/internal/device"
+
+// Products of bfloat16 tiles with float32 sums, on a matrix unit, for weights kept in bfloat16 or fewer bits.
+//
+// A float32 is the exact sum of three bfloat16 parts, so three tile products lose nothing of the activations; with
+// bfloat16 arithmetic there is one part, the rounded value. Where both sides are float32 (LoRA's matrices) both are cut
+// into parts, and the pairs of parts below 2⁻²⁴ of the product are left out.
+//
+// A stretch of k of an element is one sum, block after block of 32, in a block from the smallest part to the largest. The
+// sums of stretches are added in order; one sum over a vocabulary would lose a digit. The bits do not depend on the cut
+// into tasks.
+
+const (
+	unitRows  = 32 // rows of C that one pass makes, at most
+	unitDepth = 32 // k of a block
+	maxDepth  = 640
+	tileBytes = 1 << 20  // of A in parts, for a task's stretch: it stays in the second cache
+	lazyBytes = 32 << 20 // of a weight that every task reads as a whole
+)
+
+// depth is k filled up to whole blocks.
+func depth(k int) int { return (k + unitDepth - 1) &^ (unitDepth - 1) }
+
+// stretch is the length of the stretches into which k is cut.
+func stretch(k int) int {
+	n := max(1, (k+maxDepth-1)/maxDepth)
+	return depth((k + n - 1) / n)
+}
+
+// inParts reports whether products with w take their left operand in parts.
+func (d *cpu) inParts(w *weight) bool { return d.k.parts > 0 && w.dtype != device.Float32 }
+
+// operand makes src the left operand of a product with w. With many rows each task cuts its own into parts, while they are
+// in its cache.
+func (d *cpu) operand(src mat, w *weight) left {
+	if !d.inParts(w) {
+		l := d.packed(src, false)
+		if d.k.round && w.dtype != device.Float32 {
+			d.rowsOp(rowsTask{op: roundRows, x: dense(l.a, 1, len(l.a))}, len(l.a), grain)
+		}
+		return l
+	}
+	l := left{m: src.rows, k: src.cols, mr: unitRows, parts: d.k.parts, src: src}
+	if src.rows >= 256*d.pool.n && 2*depth(w.n)*w.kp <= lazyBytes {
+		return l
+	}
+	l.a = d.shared.take((l.m*depth(l.k)*l.parts + 1) / 2)
+	t := &d.ops.split
+	*t = splitTask{d, l}
+	d.each((l.m+l.mr-1)/l.mr, max(1, rowChunk(l.k)/2/l.mr), t)
+	*t = splitTask{}
+	l.src = mat{}
+	return l
+}
+
+// lazy reports whether the operand is cut by the tasks.
+func (l *left) lazy() bool { return !l.src.absent() }
+
+// panelRows is the number of rows of the panel that begins at row i.
+func (l *left) panelRows(i int) int { return min(l.mr, l.m-i) }
+
+// part is where part n of block k/32 begins, for the panel of rows from i on: [k/32][parts][rows][32] bfloat16.
+func (l *left) part(i, k, n int) *uint16 {
+	return &words[uint16](l.a)[i*depth(l.k)*l.parts+l.panelRows(i)*(k*l.parts+n*unitDepth)]
+}
+
+// splitTask cuts panels of rows into parts.
+type splitTask struct {
+	d *cpu
+	l left
+}
+
+func (t *splitTask) do(w, i, j int) {
+	a := &t.d.workers[w]
+	a.reset()
+	t.d.k.cut(&t.l, t.l.src, i*unitRows, min(j*unitRows, t.l.m), a.take(unitDepth))
+}
+
+// cut cuts the rows [r0, r1) of src into l. last is room for 32 values.
+func (k *kernels) cut(l *left, src mat, r0, r1 int, last []float32) {
+	whole := l.k / unitDepth * unitDepth
+	for r := r0; r < r1; r += l.mr {
+		rows := l.panelRows(r)
+		part := 2 * unitDepth * rows
+		for p := 0; p < whole; p += unitDepth {
+			k.split(l.part(r, p, 0), part, 2*unitDepth, src.at(r, p), 4*src.stride, rows)
+		}
+		if whole == l.k {
+			continue
+		}
+		dst := words[uint16](l.a)[r*depth(l.k)*l.parts+rows*whole*l.parts:]
+		for q := range rows {
+			clear(last[copy(last, src.row(r + q)[whole:]):])
+			k.split(&dst[unitDepth*q], part, 0, &last[0], 0, 1)
+		}
+	}
+}
+
+// tileTasks chooses the tasks.
+func (p *product) tileTasks(panels int, fork bool) {
+	m, threads := p.c.rows, p.d.pool.n
+	p.rowStep = max(unitRows, tileBytes/(2*p.l.parts*stretch(p.l.k))/unitRows*unitRows)
+	if !fork {
+		return
+	}
+	want := 8 * threads
+	if p.l.lazy() { // rows alone, so that each is cut once
+		p.rowStep = min(p.rowStep, max(4*unitRows, m/(want/2)/unitRows*unitRows))
+		return
+	}
+	if panels*((m+p.rowStep-1)/p.rowStep) < want { // few columns: cut the rows
+		p.rowStep = min(p.rowStep, max(unitRows, m*panels/want/unitRows*unitRows))
+	}
+	rowTasks := (m + p.rowStep - 1) / p.rowStep
+	p.colStep = max(1, panels*rowTasks/want)
+}
+
+// prepareTiles makes what the tasks share: of a lazy operand a turned weight, of another the parts' left operands.
+func (p *product) prepareTiles() {
+	d := p.d
+	if p.l.lazy() {
+		if p.r.form == input {
+			p.r = d.turned(&p.r)
+		}
+		return
+	}
+	for i := range p.parts {
+		q := &p.parts[i]
+		q.l = newStack(&d.shared, q.u.rows, q.u.cols, p.l.parts)
+		q.l.fill(d.k, q.u, q.scale, newPairScratch(&d.shared, unitDepth, p.l.parts))
+	}
+}
+
+// tileBlock computes the rows [r0, r1) of the columns [c0, c1), and the same rows of the product's ranks.
+func (p *product) tileBlock(w, r0, r1, c0, c1 int) {
+	a := &p.d.workers[w]
+	a.reset()
+	l, k := &p.l, p.d.k
+	step := stretch(l.k)
+	t := tiler{k: k, s: newPairScratch(&a.arena, step, l.parts), edge: a.take(unitRows * panel), spill: a.take(unitRows * panel), r0: r0, r1: r1}
+	own := left{mr: unitRows, parts: l.parts, m: r1 - r0}
+	if l.lazy() {
+		own.a = a.take((own.m*step*l.parts + 1) / 2)
+	}
+	for at := 0; at < l.k; at += step {
+		x := cutting{l, 0, at, min(step, l.k-at)}
+		if l.lazy() {
+			own.k = x.n
+			k.cut(&own, l.src.rowsOf(r0, r1).columns(at, at+x.n), 0, own.m, t.s.last)
+			x = cutting{&own, r0, 0, x.n}
+		}
+		t.run(x, &p.r, at, p.c, c0, c0, c1-c0, p.acc || p.bias != nil || at > 0)
+		if !p.ranks.u.absent() {
+			t.run(x, &p.ranks.r, at, p.ranks.u, 0, 0, p.ranks.u.cols, at > 0)
+		}
+	}
+	for i := range p.parts {
+		q := &p.parts[i]
+		lo, hi := max(c0, q.col), min(c1, q.col+q.n)
+		if lo >= hi {
+			continue
+		}
+		mark := a.used
+		x := cutting{&q.l, 0, 0, q.l.k}
+		if l.lazy() {
+			s := newStack(&a.arena, r1-r0, q.u.cols, l.parts)
+			s.fill(k, q.u.rowsOf(r0, r1), q.scale, t.s)
+			x = cutting{&s, r0, 0, s.k}
+		}
+		v, part := q.v, t
+		v.stacked, part.s = q.u.cols, newPairScratch(&a.arena, x.l.k, l.parts)
+		part.run(x, &v, 0, p.c, lo, lo-q.col, hi-lo, true)
+		a.used = mark
+	}
+}
+
+// cutting is a stretch of a left operand: n of k, from k on there, for the rows of C from row on, which come first there.
+type cutting struct {
+	l         *left
+	row, k, n int
+}
+
+// tiler multiplies the rows [r0, r1) of C.
+type tiler struct {
+	k      *kernels
+	s      pairScratch
+	edge   []float32 // [32][32], for the last columns
+	spill  []float32 // for what is added to C
+	r0, r1 int
+}
+
+// run multiplies a stretch by the n columns of r from bc and the row rk on, into C from column col on.
+func (t *tiler) run(x cutting, r *right, rk int, c mat, col, bc, n int, acc bool) {
+	few := r.w != nil && t.k.mulFew != nil && t.r1-t.r0 <= unitRows/2
+	for j, width := 0, 0; j < n; j += width {
+		if width = min(2*panel, n-j); few && width == 2*panel {
+			t.few(x, r.pairs(t.k, &t.s, bc+j, width, rk, x.n), c.at(t.r0, col+j), c.stride, acc)
+			continue
+		}
+		width = min(panel, n-j)
+		b := r.pairs(t.k, &t.s, bc+j, width, rk, x.n)
+		for q := range b.parts {
+			take := x.l.parts
+			if b.parts > 1 {
+				take = q + 1
+			}
+			t.panel(x, b.part(q), take, c, col+j, width, acc || q > 0)
+		}
+	}
+}
+
+// few multiplies few rows by two panels.
+func (t *tiler) few(x cutting, b pairs, c *float32, ldc int, acc bool) {
+	rows := t.r1 - t.r0
+	t.k.mulFew(rows, depth(x.n)/unitDepth, x.l.parts, x.l.part(t.r0-x.row, x.k, 0), 2*unitDepth*rows, 0, b.b, b.next, c, ldc, t.added(acc))
+}
+
+// added is the room that makes a kernel add.
+func (t *tiler) added(acc bool) *float32 {
+	if acc {
+		return &t.spill[0]
+	}
+	return nil
+}
+
+// panel multiplies the last take parts of the rows by a panel of pairs.
+func (t *tiler) panel(x cutting, b *uint32, take int, c mat, col, width int, acc bool) {
+	l, blocks := x.l, depth(x.n)/unitDepth
+	for i, panels := t.r0, 0; i < t.r1; i += panels * unitRows {
+		rows := l.panelRows(i - x.row)
+		panels = max(1, (t.r1-i)/unitRows)
+		if rows < unitRows || width < panel {
+			panels = 1
+		}
+		part := 2 * unitDepth * rows
+		skip, next := part*(l.parts-take), 2*unitRows*depth(l.k)*l.parts
+		a, to, ldc := l.part(i-x.row, x.k, l.parts-take), c.at(i, col), c.stride
+		if width == panel {
+			t.k.mulTiles(rows, panels, blocks, take, a, part, skip, next, b, to, ldc, t.added(acc))
+			continue
+		}
+		if acc {
+			t.k.copyRows(&t.edge[0], panel, to, ldc, rows, width)
+		}
+		t.k.mulTiles(rows, 1, blocks, take, a, part, skip, next, b, &t.edge[0], panel, t.added(acc))
+		t.k.copyRows(to, ldc, &t.edge[0], panel, rows, width)
+	}
+}
