@@ -110,8 +110,11 @@ func (n *net) backward(r *rows, st *stack, dFinal device.Mat, g *slopes) {
 	dev.RMSNormGrad(g.x, n.grads.finalNorm(), dFinal, st.last, m.vectors.norm, m.dims.eps)
 	for l := len(st.acts) - 1; l >= 0; l-- {
 		a := &st.acts[l]
-		// The forward pass left the last layer's activations in place.
-		if st.keep == keepInputs && l < len(st.acts)-1 {
+		switch last := len(st.acts) - 1; {
+		case l == last: // the forward pass left its activations in place
+		case st.keep == keepAll:
+			n.again(l, a)
+		default:
 			n.layer(l, r, a, device.Mat{}, st.y)
 		}
 		n.mlpGrad(l, a, g)

@@ -22,13 +22,13 @@ type keep int
 const (
 	keepNothing keep = iota // inference
 	keepInputs              // each layer's input; the rest is recomputed
-	keepAll
+	keepAll                 // but for what one pass over memory gives back: norms and gates
 )
 
 // stack is the memory of a pass through the layers.
 type stack struct {
 	keep  keep
-	acts  []acts     // one per layer; under keepNothing and keepInputs they share all but x
+	acts  []acts     // one per layer; they share what is not kept
 	y     device.Mat // [T,D] a branch's output before it joins the residual stream
 	last  device.Mat // [T,D] residual stream after the last layer
 	final device.Mat // [T,D] last normed
@@ -39,16 +39,13 @@ func (m *Model) stack(s *scope, t int, k keep) *stack {
 	d := &m.dims
 	mat := func(cols int) device.Mat { return s.mat(device.Act, t, cols) }
 	st := &stack{keep: k, acts: make([]acts, m.cfg.Layers), y: mat(d.Width), final: mat(d.Width)}
-	var shared acts
-	if k != keepAll {
-		shared = m.acts(s, t, k)
-	}
+	shared := m.acts(s, t, k)
 	x := mat(d.Width)
 	for i := range st.acts {
 		a := &st.acts[i]
 		*a = shared
-		if k == keepAll {
-			*a = m.acts(s, t, k)
+		if k == keepAll && i > 0 {
+			m.keptActs(s, t, a)
 		}
 		a.x = x
 		if k == keepNothing {
@@ -65,16 +62,34 @@ func (m *Model) stack(s *scope, t int, k keep) *stack {
 func (m *Model) acts(s *scope, t int, k keep) acts {
 	d := &m.dims
 	mat := func(cols int) device.Mat { return s.mat(device.Act, t, cols) }
-	a := acts{h: mat(d.Width), qkv: mat(d.qWidth + 2*d.kvWidth), o: mat(d.qWidth), gu: mat(2 * d.Hidden), gate: mat(d.Hidden)}
-	a.qk = a.qkv.ColsOf(0, d.qWidth+d.kvWidth)
-	if m.cfg.QKNorm() {
-		a.qk = mat(d.qWidth + d.kvWidth)
-	}
+	a := acts{h: mat(d.Width), gate: mat(d.Hidden)}
 	a.h2 = a.h
-	if k != keepNothing {
-		a.mid, a.h2, a.lse = mat(d.Width), mat(d.Width), s.mat(device.F32, t, d.Heads)
+	if k == keepNothing {
+		a.qkv, a.o, a.gu = mat(d.qWidth+2*d.kvWidth), mat(d.qWidth), mat(2*d.Hidden)
+		m.rotated(s, t, &a)
+		return a
 	}
+	a.h2 = mat(d.Width)
+	m.keptActs(s, t, &a)
 	return a
+}
+
+// keptActs takes from s what a layer has for itself under keepAll, besides x.
+func (m *Model) keptActs(s *scope, t int, a *acts) {
+	d := &m.dims
+	mat := func(cols int) device.Mat { return s.mat(device.Act, t, cols) }
+	a.qkv, a.o, a.gu = mat(d.qWidth+2*d.kvWidth), mat(d.qWidth), mat(2*d.Hidden)
+	a.mid, a.lse = mat(d.Width), s.mat(device.F32, t, d.Heads)
+	m.rotated(s, t, a)
+}
+
+// rotated is where a.qk is: in a.qkv, unless q and k are normed.
+func (m *Model) rotated(s *scope, t int, a *acts) {
+	n := m.dims.qWidth + m.dims.kvWidth
+	a.qk = a.qkv.ColsOf(0, n)
+	if m.cfg.QKNorm() {
+		a.qk = s.mat(device.Act, t, n)
+	}
 }
 
 // q, k and v are what attention reads.
@@ -130,6 +145,14 @@ func (n *net) layer(l int, r *rows, a *acts, rest, y device.Mat) {
 	rest = n.join(a.mid, a.x, y, a.o, w[fuseOut])
 	dev.RMSNorm(a.h2, a.mid, rest, m.vectors.layers[l].mlpNorm, m.dims.eps)
 	dev.Linear(a.gu, a.h2, w[fuseGateUp])
+	dev.SwiGLU(a.gate, a.gu)
+}
+
+// again computes what keepAll does not keep of layer l.
+func (n *net) again(l int, a *acts) {
+	dev, v, eps := n.m.dev, &n.m.vectors.layers[l], n.m.dims.eps
+	dev.RMSNorm(a.h, a.x, device.Mat{}, v.attnNorm, eps)
+	dev.RMSNorm(a.h2, a.mid, device.Mat{}, v.mlpNorm, eps)
 	dev.SwiGLU(a.gate, a.gu)
 }
 
