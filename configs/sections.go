@@ -7,18 +7,27 @@ type Model struct {
 	Path                  string `yaml:"path" doc:"Hugging Face folder of the model (config.json, *.safetensors, tokenizer.json), a GGUF file (F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K), or embedded:quickstart for the small model inside this binary."`
 	Adapter               string `yaml:"adapter" doc:"PEFT adapter folder that training starts from. Empty: a new adapter that changes nothing yet."`
 	DType                 string `yaml:"dtype" enum:"auto|float32|bfloat16|int8|int4" doc:"How weights are kept in memory. auto: as stored, a GGUF file's quantised ones too. int8, int4: the frozen matrices of the layers in 8.5 or 5 bits a weight, embedding and head in bfloat16. compute_dtype says how they are multiplied."`
-	ComputeDType          string `yaml:"compute_dtype" enum:"float32|bfloat16" doc:"Arithmetic of products with weights that are kept in bfloat16 or fewer bits. bfloat16: activations (and, with dtype auto, weights) are rounded to it first; faster where the processor multiplies bfloat16 directly, and about as exact as TRL's bf16. Sums, losses, adapters and optimiser are float32 in any case."`
+	ComputeDType          string `yaml:"compute_dtype" enum:"float32|bfloat16" doc:"Arithmetic of products with weights that are kept in bfloat16 or fewer bits. bfloat16: activations (and, with dtype auto, weights) are rounded to it first, where the processor multiplies bfloat16 directly the adapter's matrices too; faster there, and about as exact as TRL's bf16. Sums, losses, what is trained and the optimiser are float32 in any case."`
 	Trainable             string `yaml:"trainable" enum:"lora|full" doc:"What learns: a LoRA adapter on frozen weights, or all weights."`
 	Init                  string `yaml:"init" enum:"weights|random" doc:"Where the weights come from: the folder's files, or random numbers in the shape that config.json gives (training from scratch)."`
 	GradientCheckpointing bool   `yaml:"gradient_checkpointing" doc:"Keep only each layer's input and compute the layer again in the backward pass: much less memory for about a third more time, same numbers."`
 }
 
-// WeightDType is how frozen weights are kept: DType, and in bfloat16 or less where that is auto and they are multiplied so.
+// WeightDType is how weights are kept, as policy.LoadOptions has it: DType, and where that is auto what ComputeDType needs.
+// Of weights that are trained, the copy that is multiplied is meant; what is trained is float32.
 func (m Model) WeightDType() string {
-	if m.DType == "auto" && m.ComputeDType == "bfloat16" && m.Trainable == "lora" {
+	bf16 := m.ComputeDType == "bfloat16"
+	switch {
+	case m.DType != "auto":
+		return m.DType
+	case m.Trainable == "full" && bf16:
+		return "bfloat16"
+	case m.Trainable == "full":
+		return "float32"
+	case bf16:
 		return "auto16"
 	}
-	return m.DType
+	return "auto"
 }
 
 // LoRA is the adapter's shape.

@@ -59,6 +59,8 @@ func (fs *faulty) model(c *Config) {
 	quantised := c.Model.DType == "int8" || c.Model.DType == "int4"
 	fs.check(!quantised || c.Model.Trainable != "full", "model.dtype",
 		"is %s, but quantised weights cannot be trained: set model.trainable to lora, or model.dtype to float32 or bfloat16", c.Model.DType)
+	fs.check(c.Model.ComputeDType != "bfloat16" || c.Model.DType != "float32", "model.compute_dtype",
+		"is bfloat16, which weights kept in float32 never see: set model.dtype to auto or bfloat16, or model.compute_dtype to float32")
 }
 
 // maxCount is the largest size or count of anything; products of two of them fit into an int.

@@ -119,8 +119,8 @@ func (n *net) forward(r *rows, st *stack) {
 	dev.RMSNorm(st.final, st.last, rest, m.vectors.norm, m.dims.eps)
 }
 
-// join computes a branch's last projection and returns what the norm that follows has to add to sum, which is then what
-// the residual stream x becomes: x where the branch could be written to sum itself, and otherwise y with the branch.
+// join computes a branch's last projection in·Wᵀ beside the residual stream x, which becomes sum. Where sum is x, the
+// branch goes to y; otherwise it goes to sum. It returns what the norm that follows has still to add to sum: y, or x.
 func (n *net) join(sum, x, y, in device.Mat, w device.Linear) (rest device.Mat) {
 	if sum == x {
 		n.m.dev.Linear(y, in, w)

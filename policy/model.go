@@ -113,6 +113,9 @@ func (m *Model) alloc(o LoadOptions, stored func(name string) device.DType) erro
 	return nil
 }
 
+// WeightType is how the matrices of the first layer are kept.
+func (m *Model) WeightType() device.DType { return m.fused[0][0].DType() }
+
 // Close gives all of the model's memory back to the device, which stays open.
 func (m *Model) Close() error {
 	err := m.dev.Sync()

@@ -127,7 +127,7 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 	if err := c.writeConfig(); err != nil {
 		return err
 	}
-	c.peak = peak(c.Device, c.Now)
+	c.peak = peak(c.Device, c.Model.WeightType(), c.Now)
 	c.Console.Total = c.total
 	c.Console.Begin(c.state.Step)
 	return nil

@@ -16,11 +16,11 @@ func trainFLOPs(n int, full bool) float64 {
 	return 4 * float64(n)
 }
 
-// peak is how many floating-point operations a second the device does in one large product, the best of a few: what
-// model FLOPs utilisation is a share of. 0 if there is no memory to try.
-func peak(dev device.Device, now func() time.Time) float64 {
+// peak is how many floating-point operations a second the device does in one large product with a weight of type t, the
+// best of a few: what model FLOPs utilisation is a share of. 0 if there is no memory to try.
+func peak(dev device.Device, t device.DType, now func() time.Time) float64 {
 	const rows, n, k = 512, 1024, 1024
-	w, err := dev.NewWeight(device.Float32, n, k)
+	w, err := dev.NewWeight(t, n, k)
 	if err != nil {
 		return 0
 	}
@@ -35,6 +35,14 @@ func peak(dev device.Device, now func() time.Time) float64 {
 		return 0
 	}
 	defer dev.Free(y)
+	values := make([]float32, n*k) // not zeros, with which a matrix unit is faster
+	for i := range values {
+		values[i] = device.Uniform(uint32(i)*2654435761) - 0.5
+	}
+	dev.Upload(x, 0, values[:rows*k])
+	if dev.LoadWeight(w, 0, values) != nil {
+		return 0
+	}
 	best := 0.0
 	for range 8 {
 		began := now()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rubicon-rl/rubicon/internal/cpu"
+	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
 )
 
@@ -19,7 +20,7 @@ func TestPeak(t *testing.T) {
 		return now
 	}
 	before := dev.Allocated()
-	if got := peak(dev, clock); got != 1<<32 {
+	if got := peak(dev, device.BFloat16, clock); got != 1<<32 {
 		t.Errorf("peak = %v, want 2^32", got)
 	}
 	if got := dev.Allocated(); got != before {

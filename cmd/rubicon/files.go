@@ -55,7 +55,7 @@ func (f *modelFiles) tokenizer() (*token.Tokenizer, error) {
 	return token.New(f.path, files)
 }
 
-// stored tells the types of the tensors, after the files are closed too; nil if config.json tells as much.
+// stored tells the types of the tensors, after the files are closed too; nil for a folder, of which config.json says what most are.
 func (f *modelFiles) stored(c policy.Config) func(name string) device.DType {
 	if f.gguf == nil {
 		return nil

@@ -37,7 +37,7 @@ func openDevice(c *configs.Config, w io.Writer) (device.Device, error) {
 	return d, nil
 }
 
-// newDevice opens the CPU. RUBICON_CPU_TIER chooses its kernels (amx, avx512, avx2, portable), for tests.
+// newDevice opens the CPU. RUBICON_CPU_TIER chooses its kernels: amx, avx512, avx2 or portable.
 func newDevice(threads int, bf16 bool) (device.Device, error) {
 	return cpu.New(cpu.Options{Threads: threads, BFloat16: bf16, Tier: os.Getenv("RUBICON_CPU_TIER")})
 }

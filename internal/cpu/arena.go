@@ -25,7 +25,8 @@ type arena struct {
 	block []float32
 	free  func()
 	used  int
-	extra int // taken beyond block since the last reset
+	extra int      // taken beyond block since the last reset
+	freed []func() // frees that
 }
 
 // take returns n elements of any value at an aligned address, with slack after them.
@@ -33,10 +34,20 @@ func (a *arena) take(n int) []float32 {
 	size := (n + slack + align/4 - 1) &^ (align/4 - 1)
 	if a.used+size > len(a.block) {
 		a.extra += size
-		return aligned[float32](n)
+		return a.beyond(n)
 	}
 	s := a.block[a.used : a.used+n : a.used+size]
 	a.used += size
+	return s
+}
+
+// beyond returns n elements outside the block.
+func (a *arena) beyond(n int) []float32 {
+	s, free, err := reserve[float32](n)
+	if err != nil {
+		return aligned[float32](n) // the process ends if there really is no memory
+	}
+	a.freed = append(a.freed, free)
 	return s
 }
 
@@ -57,21 +68,24 @@ func (a *arena) reset() {
 	a.used = 0
 }
 
-// grow replaces the block. If the system has no memory, the old one stays, and take goes on without it.
+// grow replaces the block; the old one goes first. If the system has no memory, there is none until the next time.
 func (a *arena) grow(n int) {
-	a.extra = 0
+	a.release()
 	if block, free, err := reserve[float32](n + n/8); err == nil {
-		a.release()
 		a.block, a.free = block, free
 	}
 }
 
-// release frees the block.
+// release frees everything.
 func (a *arena) release() {
 	if a.free != nil {
 		a.free()
 	}
-	a.block, a.free = nil, nil
+	for _, free := range a.freed {
+		free()
+	}
+	clear(a.freed)
+	*a = arena{freed: a.freed[:0]}
 }
 
 // worker is what one worker has for itself.

@@ -23,11 +23,7 @@ func BenchmarkStoredAs(b *testing.B) {
 					for range 30 {
 						var l []device.Linear
 						for _, s := range shapes {
-							w, err := d.NewWeight(dtype, s[0], s[1])
-							if err != nil {
-								b.Fatal(err)
-							}
-							l = append(l, device.Linear{W: w})
+							l = append(l, device.Linear{W: d.weight(dtype, s[0], s[1])})
 							weights += float64(s[0] * s[1])
 						}
 						layers = append(layers, l)

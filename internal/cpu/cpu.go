@@ -105,7 +105,7 @@ func (d *cpu) Info() device.Info {
 		plural = ""
 	}
 	arithmetic := ""
-	if d.k.parts == 1 || d.k.round {
+	if d.k.pieces == 1 || d.k.round {
 		arithmetic = ", bfloat16 products"
 	}
 	return device.Info{

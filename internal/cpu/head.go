@@ -26,7 +26,7 @@ const headBytes = 64 << 20
 // headRows is the number of rows of a chunk, whole panels of the left operand.
 func (d *cpu) headRows(w *weight) int {
 	mr := d.k.mr
-	if d.inParts(w) {
+	if d.inPieces(w) {
 		mr = unitRows
 	}
 	n := headBytes / 4 / w.n / mr * mr

@@ -472,13 +472,13 @@ func pairSplitAVX512(dst *uint32, plane int, src *float32, n int)
 func turnPairsAVX512(dst *uint32, src *uint32)
 
 //go:noescape
-func mulAMXFew(config *[64]byte, rows int, blocks int, take int, a *uint16, part int, skip int, b *uint32, next int, c *float32, ldc int, spill *float32)
+func mulAMXFew(config *[64]byte, rows int, blocks int, pieces int, a *uint16, size int, b *uint32, next int, c *float32, ldc int, spill *float32)
 
 //go:noescape
-func mulAMXx1(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, part int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
+func mulAMXx1(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, size int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
 
 //go:noescape
-func mulAMXx2(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, part int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
+func mulAMXx2(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, size int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
 
 // unpackInt8AVX512 unpacks units of a panel of an Int8 weight.
 //

@@ -20342,22 +20342,21 @@ DATA evenwords<>+60(SB)/2, $0x003c
 DATA evenwords<>+62(SB)/2, $0x003e
 GLOBL evenwords<>(SB), RODATA|NOPTR, $64
 
-// func mulAMXFew(config *[64]byte, rows int, blocks int, take int, a *uint16, part int, skip int, b *uint32, next int, c *float32, ldc int, spill *float32)
+// func mulAMXFew(config *[64]byte, rows int, blocks int, pieces int, a *uint16, size int, b *uint32, next int, c *float32, ldc int, spill *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·mulAMXFew(SB), NOSPLIT, $0-96
+TEXT ·mulAMXFew(SB), NOSPLIT, $0-88
 	MOVQ config+0(FP), AX
 	LONG $0x4978e2c4
 	BYTE $0x00
-	MOVQ ldc+80(FP), AX
+	MOVQ ldc+72(FP), AX
 	SHLQ $0x02, AX
-	MOVQ c+72(FP), BX
-	MOVQ part+40(FP), R9
-	MOVQ skip+48(FP), R10
+	MOVQ c+64(FP), BX
+	MOVQ size+40(FP), R9
 	MOVQ a+32(FP), SI
-	MOVQ b+56(FP), DI
-	MOVQ next+64(FP), R11
+	MOVQ b+48(FP), DI
+	MOVQ next+56(FP), R11
 	MOVQ blocks+16(FP), R8
-	MOVQ take+24(FP), R12
+	MOVQ pieces+24(FP), R12
 	MOVQ $0x00000040, CX
 	MOVQ $0x00000080, DX
 	LONG $0x497be2c4
@@ -20435,7 +20434,7 @@ mulAMXFew_block:
 	PREFETCHT0 10112(DI)(R11*1)
 	PREFETCHT0 10176(DI)(R11*1)
 	CMPQ       R12, $0x01
-	JNE        mulAMXFew_more1
+	JNE        mulAMXFew_three
 	LONG       $0x4b7be2c4
 	LONG       $0x00000ea4
 	BYTE       $0x00
@@ -20469,56 +20468,7 @@ mulAMXFew_block:
 	SUBQ       R11, DI
 	JMP        mulAMXFew_done
 
-mulAMXFew_more1:
-	CMPQ R12, $0x02
-	JNE  mulAMXFew_more2
-	LONG $0x4b7be2c4
-	LONG $0x00000ea4
-	BYTE $0x00
-	BYTE $0x00
-	ADDQ R9, SI
-	LONG $0x4b7be2c4
-	LONG $0x00000eac
-	BYTE $0x00
-	BYTE $0x00
-	ADDQ R9, SI
-	LONG $0x4b7be2c4
-	LONG $0x000017bc
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x5c42e2c4
-	BYTE $0xc4
-	LONG $0x5c42e2c4
-	BYTE $0xc5
-	LONG $0x4b7be2c4
-	LONG $0x004017bc
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x5c42e2c4
-	BYTE $0xcc
-	LONG $0x5c42e2c4
-	BYTE $0xcd
-	ADDQ R11, DI
-	LONG $0x4b7be2c4
-	LONG $0x000017bc
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x5c42e2c4
-	BYTE $0xd4
-	LONG $0x5c42e2c4
-	BYTE $0xd5
-	LONG $0x4b7be2c4
-	LONG $0x004017bc
-	BYTE $0x00
-	BYTE $0x00
-	LONG $0x5c42e2c4
-	BYTE $0xdc
-	LONG $0x5c42e2c4
-	BYTE $0xdd
-	SUBQ R11, DI
-	JMP  mulAMXFew_done
-
-mulAMXFew_more2:
+mulAMXFew_three:
 	LONG $0x4b7be2c4
 	LONG $0x00000ea4
 	BYTE $0x00
@@ -20578,11 +20528,10 @@ mulAMXFew_more2:
 	SUBQ R11, DI
 
 mulAMXFew_done:
-	ADDQ  R10, SI
 	ADDQ  $0x00000800, DI
 	DECQ  R8
 	JNZ   mulAMXFew_block
-	MOVQ  spill+88(FP), SI
+	MOVQ  spill+80(FP), SI
 	TESTQ SI, SI
 	JNZ   mulAMXFew_add
 	LONG  $0x4b7ae2c4
@@ -20648,7 +20597,7 @@ mulAMXFew_row:
 	VZEROUPPER
 	RET
 
-// func mulAMXx1(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, part int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
+// func mulAMXx1(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, size int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
 // Requires: AVX, AVX512F
 TEXT ·mulAMXx1(SB), NOSPLIT, $0-104
 	MOVQ config+0(FP), AX
@@ -20656,7 +20605,7 @@ TEXT ·mulAMXx1(SB), NOSPLIT, $0-104
 	BYTE $0x00
 	MOVQ ldc+88(FP), AX
 	SHLQ $0x02, AX
-	MOVQ part+48(FP), R9
+	MOVQ size+48(FP), R9
 	MOVQ skip+56(FP), R10
 	MOVQ a+40(FP), R11
 	MOVQ c+80(FP), BX
@@ -20686,7 +20635,7 @@ mulAMXx1_block:
 	BYTE $0x00
 	MOVQ take+32(FP), R14
 
-mulAMXx1_part:
+mulAMXx1_piece:
 	LONG  $0x4b7be2c4
 	LONG  $0x00000ea4
 	BYTE  $0x00
@@ -20697,7 +20646,7 @@ mulAMXx1_part:
 	BYTE  $0xcc
 	ADDQ  R9, SI
 	DECQ  R14
-	JNZ   mulAMXx1_part
+	JNZ   mulAMXx1_piece
 	ADDQ  R10, SI
 	ADDQ  $0x00000800, DI
 	DECQ  R8
@@ -20748,7 +20697,7 @@ mulAMXx1_next:
 	VZEROUPPER
 	RET
 
-// func mulAMXx2(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, part int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
+// func mulAMXx2(config *[64]byte, rows int, panels int, blocks int, take int, a *uint16, size int, skip int, next int, b *uint32, c *float32, ldc int, spill *float32)
 // Requires: AVX, AVX512F
 TEXT ·mulAMXx2(SB), NOSPLIT, $0-104
 	MOVQ config+0(FP), AX
@@ -20756,7 +20705,7 @@ TEXT ·mulAMXx2(SB), NOSPLIT, $0-104
 	BYTE $0x00
 	MOVQ ldc+88(FP), AX
 	SHLQ $0x02, AX
-	MOVQ part+48(FP), R9
+	MOVQ size+48(FP), R9
 	MOVQ skip+56(FP), R10
 	MOVQ a+40(FP), R11
 	MOVQ c+80(FP), BX
@@ -20790,7 +20739,7 @@ mulAMXx2_block:
 	BYTE $0x00
 	MOVQ take+32(FP), R14
 
-mulAMXx2_part:
+mulAMXx2_piece:
 	LONG  $0x4b7be2c4
 	LONG  $0x00000ea4
 	BYTE  $0x00
@@ -20809,7 +20758,7 @@ mulAMXx2_part:
 	BYTE  $0xdd
 	ADDQ  R9, SI
 	DECQ  R14
-	JNZ   mulAMXx2_part
+	JNZ   mulAMXx2_piece
 	ADDQ  R10, SI
 	ADDQ  $0x00000800, DI
 	DECQ  R8

@@ -13,20 +13,20 @@ type kernels struct {
 	// mulBF16 is mulF32 on a panel of bfloat16 pairs [kp][32][2], kc = 2kp. It cannot extend.
 	mulBF16 func(mr, kp int, a *float32, lda int, b *uint32, c *float32, ldc int, mask uint32, onto int)
 
-	// parts is how many bfloat16 parts the left operand of a product with a bfloat16 weight is cut into. 0: none, the
-	// product is mulBF16's; otherwise mulTiles, split and turnPairs are there (tile.go).
-	parts int
-	// round: without parts, the left operand of such a product is rounded to bfloat16.
+	// pieces is how many bfloat16 pieces the left operand of a product with a bfloat16 weight is cut into. 0: none, the
+	// product is mulBF16's; otherwise mulTiles, split, pairUp and turnPairs are there (tile.go).
+	pieces int
+	// round: without pieces, the left operand of such a product is rounded to bfloat16.
 	round bool
-	// mulTiles makes C [rows,32] = A·B for several panels of rows <= 32 whose A is next bytes apart, and take of the parts of
-	// A in each of blocks blocks of 32 k: parts are part bytes apart, skip more to the next block. B is in pairs, [16][32]
+	// mulTiles makes C [rows,32] = A·B for several panels of rows <= 32 whose A is next bytes apart, and take of the pieces of
+	// A in each of blocks blocks of 32 k: pieces are size bytes apart, skip more to the next block. B is in pairs, [16][32]
 	// dwords to a block. With spill, room for 1024 values, it adds to C.
-	mulTiles func(rows, panels, blocks, take int, a *uint16, part, skip, next int, b *uint32, c *float32, ldc int, spill *float32)
+	mulTiles func(rows, panels, blocks, take int, a *uint16, size, skip, next int, b *uint32, c *float32, ldc int, spill *float32)
 	// mulFew, which a tier may lack, is mulTiles for one panel of rows <= 16 and two panels of B, nextB bytes apart.
-	mulFew func(rows, blocks, take int, a *uint16, part, skip int, b *uint32, nextB int, c *float32, ldc int, spill *float32)
-	// split cuts n times 32 values into parts, plane bytes apart; what it writes and reads moves on by to and from bytes.
+	mulFew func(rows, blocks, pieces int, a *uint16, size int, b *uint32, nextB int, c *float32, ldc int, spill *float32)
+	// split cuts n times 32 values into pieces, plane bytes apart; what it writes and reads moves on by to and from bytes.
 	split func(dst *uint16, plane, to int, src *float32, from, n int)
-	// pairUp cuts rows src [2n][32] into parts and pairs them up, dst [parts][n][32], parts plane bytes apart.
+	// pairUp cuts rows src [2n][32] into pieces and pairs them up, dst [pieces][n][32], pieces plane bytes apart.
 	pairUp func(dst *uint32, plane int, src *float32, n int)
 	// turnPairs turns pairs along k, src [16][32] for 32 k and 32 n, into pairs along n, dst [16][32].
 	turnPairs func(dst, src *uint32)

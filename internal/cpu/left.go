@@ -14,11 +14,11 @@ func even(k int) int { return (k + 1) &^ 1 }
 // left is the left operand A [m,k] of a product, packed: for each block of k, for each mr rows (the last panel has
 // what is left), [k][rows]. An odd last block has a row of zeros after it.
 //
-// With parts, A is in so many bfloat16 parts instead, or src is what each task cuts into them (tile.go).
+// With pieces, A is in so many bfloat16 pieces instead, or src is what each task cuts into them (tile.go).
 type left struct {
 	a        []float32
 	m, k, mr int
-	parts    int
+	pieces   int
 	src      mat
 }
 

@@ -1,6 +1,10 @@
 package cpu
 
-import "github.com/rubicon-rl/rubicon/internal/device"
+import (
+	"slices"
+
+	"github.com/rubicon-rl/rubicon/internal/device"
+)
 
 // linear holds the operands of a Linear or LinearGrad.
 type linear struct {
@@ -98,7 +102,9 @@ func (d *cpu) Linear(y, x device.Mat, l device.Linear) {
 }
 
 // plain reports whether no part has dropout.
-func (t *linear) plain() bool { return len(t.parts) == 0 || t.group(0) == len(t.parts) }
+func (t *linear) plain() bool {
+	return !slices.ContainsFunc(t.parts, func(p lora) bool { return p.drop != nil })
+}
 
 // ranksBeside lets the main product make every part's u.
 func (d *cpu) ranksBeside(t *linear, x mat) ranks {

@@ -1,6 +1,10 @@
 package cpu
 
-import "github.com/rubicon-rl/rubicon/internal/device"
+import (
+	"slices"
+
+	"github.com/rubicon-rl/rubicon/internal/device"
+)
 
 func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 	if !d.ok(device.CheckLinearGrad(dx, dy, x, l)) {
@@ -13,7 +17,7 @@ func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 	}
 	d.shared.reset()
 	ldy := d.operand(dym, t.w)
-	beside := ldy.lazy() && !dxm.absent() && len(t.parts) > 0 // dx's product makes g
+	beside := ldy.lazy() && t.plain() && !dxm.absent() && len(t.parts) > 0 // dx's product makes g
 	if !beside && len(t.parts) > 0 {
 		d.rankGrads(t, dym, ldy)
 		d.loraGrads(t, dym, xm)
@@ -40,7 +44,7 @@ func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 // rankGrads computes g = dy·B of every part, side by side in one matrix. ldy is dy packed.
 func (d *cpu) rankGrads(t *linear, dy mat, ldy left) {
 	r := d.gradRanks(t, dy)
-	if ldy.parts > 0 {
+	if ldy.pieces > 0 {
 		d.aux.begin(d, ldy, r.r, r.u)
 		d.aux.run()
 		return
@@ -101,7 +105,11 @@ func (d *cpu) loraGrads(t *linear, dy, x mat) {
 	if !wanted {
 		return
 	}
-	d.lowRanks(t, x, d.operand(x, t.w))
+	lx := left{}
+	if slices.ContainsFunc(t.parts, func(p lora) bool { return p.drop == nil }) {
+		lx = d.operand(x, t.w)
+	}
+	d.lowRanks(t, x, lx)
 	for i := 0; i < len(t.parts); {
 		j := t.group(i)
 		d.dA(t.parts[i:j])

@@ -54,13 +54,13 @@ func (p *product) run() {
 	}
 	panels := (n + panel - 1) / panel
 	p.rowStep, p.colStep = min(maxRows/mr*mr, m), panels
-	p.r.copy = m > 3*mr || p.l.parts > 0
+	p.r.copy = m > 3*mr || p.l.pieces > 0
 	p.ranks.r.copy = true
 	for i := range p.parts {
-		p.parts[i].v.copy = p.r.copy || p.l.parts > 0
+		p.parts[i].v.copy = p.r.copy || p.l.pieces > 0
 	}
 	fork := p.d.pool.n > 1 && 2*float64(m)*float64(n)*float64(p.l.k) >= forkFlops
-	if p.l.parts > 0 {
+	if p.l.pieces > 0 {
 		p.prepareTiles()
 		p.tileTasks(panels, fork)
 	} else {
@@ -107,7 +107,7 @@ func (p *product) do(w, i, j int) {
 		r0, c0 := t/p.colTasks*p.rowStep, t%p.colTasks*p.colStep*panel
 		r1, c1 := min(p.c.rows, r0+p.rowStep), min(p.c.cols, c0+p.colStep*panel)
 		p.setBias(r0, r1, c0, c1)
-		if p.l.parts > 0 {
+		if p.l.pieces > 0 {
 			p.tileBlock(w, r0, r1, c0, c1)
 		} else {
 			p.block(w, r0, r1, c0, c1)

@@ -27,10 +27,10 @@ func tiers() []tier {
 // amx is avx512 with a matrix unit.
 func amx(bf16 bool) *kernels {
 	k := avx512(false)
-	k.name, k.parts, k.round = "AMX", 3, false
+	k.name, k.pieces, k.round = "AMX", 3, false
 	k.mulTiles, k.mulFew, k.turnPairs, k.split, k.pairUp = mulAMX, mulFewAMX, turnPairsAVX512, splitAVX512, pairSplitAVX512
 	if bf16 {
-		k.parts, k.split, k.pairUp = 1, roundAVX512, pairRoundAVX512
+		k.pieces, k.split, k.pairUp = 1, roundAVX512, pairRoundAVX512
 	}
 	return k
 }
@@ -62,16 +62,16 @@ var tileConfigs, fewConfigs = func() (tiles [unitRows + 1]*tileConfig, few [unit
 	return tiles, few
 }()
 
-// mulDP is mulTiles with the dot products of vector registers, for one part.
+// mulDP is mulTiles with the dot products of vector registers, for one piece.
 func mulDP(rows, panels, blocks, _ int, a *uint16, _, _, next int, b *uint32, c *float32, ldc int, spill *float32) {
-	step, onto := 2*unitDepth*rows, toInt(spill != nil)
+	step, mode := 2*unitDepth*rows, onto(spill != nil)
 	for range panels {
 		for i := 0; i < rows; {
 			n := min(rows-i, 12)
 			if left := rows - i - n; left > 0 && left < 8 {
 				n = (rows - i + 1) / 2 // two even shares
 			}
-			mulDPRows(n, blocks, (*uint16)(unsafe.Add(unsafe.Pointer(a), 2*unitDepth*i)), step, b, offset(c, i*ldc), ldc, onto)
+			mulDPRows(n, blocks, (*uint16)(unsafe.Add(unsafe.Pointer(a), 2*unitDepth*i)), step, b, offset(c, i*ldc), ldc, mode)
 			i += n
 		}
 		a = (*uint16)(unsafe.Add(unsafe.Pointer(a), next))
@@ -108,24 +108,17 @@ func mulDPRows(n, blocks int, a *uint16, step int, b *uint32, c *float32, ldc, o
 	}
 }
 
-func mulAMX(rows, panels, blocks, take int, a *uint16, part, skip, next int, b *uint32, c *float32, ldc int, spill *float32) {
+func mulAMX(rows, panels, blocks, take int, a *uint16, size, skip, next int, b *uint32, c *float32, ldc int, spill *float32) {
 	config := (*[64]byte)(tileConfigs[rows])
 	if rows <= unitRows/2 {
-		mulAMXx1(config, rows, panels, blocks, take, a, part, skip, next, b, c, ldc, spill)
+		mulAMXx1(config, rows, panels, blocks, take, a, size, skip, next, b, c, ldc, spill)
 	} else {
-		mulAMXx2(config, rows, panels, blocks, take, a, part, skip, next, b, c, ldc, spill)
+		mulAMXx2(config, rows, panels, blocks, take, a, size, skip, next, b, c, ldc, spill)
 	}
 }
 
-func mulFewAMX(rows, blocks, take int, a *uint16, part, skip int, b *uint32, nextB int, c *float32, ldc int, spill *float32) {
-	mulAMXFew((*[64]byte)(fewConfigs[rows]), rows, blocks, take, a, part, skip, b, nextB, c, ldc, spill)
-}
-
-func toInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+func mulFewAMX(rows, blocks, pieces int, a *uint16, size int, b *uint32, next int, c *float32, ldc int, spill *float32) {
+	mulAMXFew((*[64]byte)(fewConfigs[rows]), rows, blocks, pieces, a, size, b, next, c, ldc, spill)
 }
 
 func avx512(bf16 bool) *kernels {
@@ -144,7 +137,7 @@ func avx512(bf16 bool) *kernels {
 		drop: dropAVX512, dropBlock: 64, sumBelow: sumBelowAVX512, atLeast: atLeastAVX512, cutBelow: cutBelowAVX512, divBy: divByAVX512,
 	}
 	if bf16 && x86.X86.HasAVX512BF16 {
-		k.parts, k.mulTiles, k.turnPairs, k.split, k.pairUp = 1, mulDP, turnPairsAVX512, roundAVX512, pairRoundAVX512
+		k.pieces, k.mulTiles, k.turnPairs, k.split, k.pairUp = 1, mulDP, turnPairsAVX512, roundAVX512, pairRoundAVX512
 	}
 	return k
 }

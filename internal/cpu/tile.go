@@ -4,19 +4,19 @@ import "github.com/rubicon-rl/rubicon/internal/device"
 
 // Products of bfloat16 tiles with float32 sums, on a matrix unit, for weights kept in bfloat16 or fewer bits.
 //
-// A float32 is the exact sum of three bfloat16 parts, so three tile products lose nothing of the activations; with
-// bfloat16 arithmetic there is one part, the rounded value. Where both sides are float32 (LoRA's matrices) both are cut
-// into parts, and the pairs of parts below 2⁻²⁴ of the product are left out.
+// A float32 is the exact sum of three bfloat16 pieces, so three tile products lose nothing of the activations; with
+// bfloat16 arithmetic there is one piece, the rounded value. Where both sides are float32 (LoRA's matrices) both are cut
+// into pieces, and the pairs of pieces below 2⁻²⁴ of the product are left out.
 //
-// A stretch of k of an element is one sum, block after block of 32, in a block from the smallest part to the largest. The
+// A stretch of k of an element is one sum, block after block of 32, in a block from the smallest piece to the largest. The
 // sums of stretches are added in order; one sum over a vocabulary would lose a digit. The bits do not depend on the cut
 // into tasks.
 
 const (
-	unitRows  = 32 // rows of C that one pass makes, at most
-	unitDepth = 32 // k of a block
-	maxDepth  = 640
-	tileBytes = 1 << 20  // of A in parts, for a task's stretch: it stays in the second cache
+	unitRows  = 32       // rows of C that one pass makes, at most
+	unitDepth = 32       // k of a block
+	maxDepth  = 640      // k of a stretch
+	tileBytes = 1 << 20  // of A in pieces, for a task's stretch: it stays in the second cache
 	lazyBytes = 32 << 20 // of a weight that every task reads as a whole
 )
 
@@ -29,24 +29,24 @@ func stretch(k int) int {
 	return depth((k + n - 1) / n)
 }
 
-// inParts reports whether products with w take their left operand in parts.
-func (d *cpu) inParts(w *weight) bool { return d.k.parts > 0 && w.dtype != device.Float32 }
+// inPieces reports whether products with w take their left operand in pieces.
+func (d *cpu) inPieces(w *weight) bool { return d.k.pieces > 0 && w.dtype != device.Float32 }
 
-// operand makes src the left operand of a product with w. With many rows each task cuts its own into parts, while they are
+// operand makes src the left operand of a product with w. With many rows each task cuts its own into pieces, while they are
 // in its cache.
 func (d *cpu) operand(src mat, w *weight) left {
-	if !d.inParts(w) {
+	if !d.inPieces(w) {
 		l := d.packed(src, false)
 		if d.k.round && w.dtype != device.Float32 {
 			d.rowsOp(rowsTask{op: roundRows, x: dense(l.a, 1, len(l.a))}, len(l.a), grain)
 		}
 		return l
 	}
-	l := left{m: src.rows, k: src.cols, mr: unitRows, parts: d.k.parts, src: src}
+	l := left{m: src.rows, k: src.cols, mr: unitRows, pieces: d.k.pieces, src: src}
 	if src.rows >= 256*d.pool.n && 2*depth(w.n)*w.kp <= lazyBytes {
 		return l
 	}
-	l.a = d.shared.take((l.m*depth(l.k)*l.parts + 1) / 2)
+	l.a = d.shared.take((l.m*depth(l.k)*l.pieces + 1) / 2)
 	t := &d.ops.split
 	*t = splitTask{d, l}
 	d.each((l.m+l.mr-1)/l.mr, max(1, rowChunk(l.k)/2/l.mr), t)
@@ -61,12 +61,12 @@ func (l *left) lazy() bool { return !l.src.absent() }
 // panelRows is the number of rows of the panel that begins at row i.
 func (l *left) panelRows(i int) int { return min(l.mr, l.m-i) }
 
-// part is where part n of block k/32 begins, for the panel of rows from i on: [k/32][parts][rows][32] bfloat16.
-func (l *left) part(i, k, n int) *uint16 {
-	return &words[uint16](l.a)[i*depth(l.k)*l.parts+l.panelRows(i)*(k*l.parts+n*unitDepth)]
+// piece is where piece n of block k/32 begins, for the panel of rows from i on: [k/32][pieces][rows][32] bfloat16.
+func (l *left) piece(i, k, n int) *uint16 {
+	return &words[uint16](l.a)[i*depth(l.k)*l.pieces+l.panelRows(i)*(k*l.pieces+n*unitDepth)]
 }
 
-// splitTask cuts panels of rows into parts.
+// splitTask cuts panels of rows into pieces.
 type splitTask struct {
 	d *cpu
 	l left
@@ -83,17 +83,17 @@ func (k *kernels) cut(l *left, src mat, r0, r1 int, last []float32) {
 	whole := l.k / unitDepth * unitDepth
 	for r := r0; r < r1; r += l.mr {
 		rows := l.panelRows(r)
-		part := 2 * unitDepth * rows
+		size := 2 * unitDepth * rows
 		for p := 0; p < whole; p += unitDepth {
-			k.split(l.part(r, p, 0), part, 2*unitDepth, src.at(r, p), 4*src.stride, rows)
+			k.split(l.piece(r, p, 0), size, 2*unitDepth, src.at(r, p), 4*src.stride, rows)
 		}
 		if whole == l.k {
 			continue
 		}
-		dst := words[uint16](l.a)[r*depth(l.k)*l.parts+rows*whole*l.parts:]
+		dst := words[uint16](l.a)[r*depth(l.k)*l.pieces+rows*whole*l.pieces:]
 		for q := range rows {
 			clear(last[copy(last, src.row(r + q)[whole:]):])
-			k.split(&dst[unitDepth*q], part, 0, &last[0], 0, 1)
+			k.split(&dst[unitDepth*q], size, 0, &last[0], 0, 1)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (k *kernels) cut(l *left, src mat, r0, r1 int, last []float32) {
 // tileTasks chooses the tasks.
 func (p *product) tileTasks(panels int, fork bool) {
 	m, threads := p.c.rows, p.d.pool.n
-	p.rowStep = max(unitRows, tileBytes/(2*p.l.parts*stretch(p.l.k))/unitRows*unitRows)
+	p.rowStep = max(unitRows, tileBytes/(2*p.l.pieces*stretch(p.l.k))/unitRows*unitRows)
 	if !fork {
 		return
 	}
@@ -128,8 +128,8 @@ func (p *product) prepareTiles() {
 	}
 	for i := range p.parts {
 		q := &p.parts[i]
-		q.l = newStack(&d.shared, q.u.rows, q.u.cols, p.l.parts)
-		q.l.fill(d.k, q.u, q.scale, newPairScratch(&d.shared, unitDepth, p.l.parts))
+		q.l = newStack(&d.shared, q.u.rows, q.u.cols, p.l.pieces)
+		q.l.fill(d.k, q.u, q.scale, newPairScratch(&d.shared, q.u.cols, p.l.pieces))
 	}
 }
 
@@ -139,10 +139,11 @@ func (p *product) tileBlock(w, r0, r1, c0, c1 int) {
 	a.reset()
 	l, k := &p.l, p.d.k
 	step := stretch(l.k)
-	t := tiler{k: k, s: newPairScratch(&a.arena, step, l.parts), edge: a.take(unitRows * panel), spill: a.take(unitRows * panel), r0: r0, r1: r1}
-	own := left{mr: unitRows, parts: l.parts, m: r1 - r0}
+	t := tiler{k: k, s: newPairScratch(&a.arena, step, l.pieces), r0: r0, r1: r1}
+	t.edge, t.spill = a.take(unitRows*panel), a.take(unitRows*panel)
+	own := left{mr: unitRows, pieces: l.pieces, m: r1 - r0}
 	if l.lazy() {
-		own.a = a.take((own.m*step*l.parts + 1) / 2)
+		own.a = a.take((own.m*step*l.pieces + 1) / 2)
 	}
 	for at := 0; at < l.k; at += step {
 		x := cutting{l, 0, at, min(step, l.k-at)}
@@ -157,23 +158,27 @@ func (p *product) tileBlock(w, r0, r1, c0, c1 int) {
 		}
 	}
 	for i := range p.parts {
-		q := &p.parts[i]
-		lo, hi := max(c0, q.col), min(c1, q.col+q.n)
-		if lo >= hi {
-			continue
-		}
-		mark := a.used
-		x := cutting{&q.l, 0, 0, q.l.k}
-		if l.lazy() {
-			s := newStack(&a.arena, r1-r0, q.u.cols, l.parts)
-			s.fill(k, q.u.rowsOf(r0, r1), q.scale, t.s)
-			x = cutting{&s, r0, 0, s.k}
-		}
-		v, part := q.v, t
-		v.stacked, part.s = q.u.cols, newPairScratch(&a.arena, x.l.k, l.parts)
-		part.run(x, &v, 0, p.c, lo, lo-q.col, hi-lo, true)
-		a.used = mark
+		p.tilePart(&a.arena, t, &p.parts[i], c0, c1)
 	}
+}
+
+// tilePart adds the rows of a part that fall into the columns [c0, c1).
+func (p *product) tilePart(a *arena, t tiler, q *part, c0, c1 int) {
+	lo, hi := max(c0, q.col), min(c1, q.col+q.n)
+	if lo >= hi {
+		return
+	}
+	mark, pieces := a.used, p.l.pieces
+	x := cutting{&q.l, 0, 0, q.l.k}
+	if p.l.lazy() {
+		s := newStack(a, t.r1-t.r0, q.u.cols, pieces)
+		s.fill(t.k, q.u.rowsOf(t.r0, t.r1), q.scale, newPairScratch(a, q.u.cols, pieces))
+		x = cutting{&s, t.r0, 0, s.k}
+	}
+	v := q.v
+	v.stacked, t.s = q.u.cols, newPairScratch(a, x.n, pieces)
+	t.run(x, &v, 0, p.c, lo, lo-q.col, hi-lo, true)
+	a.used = mark
 }
 
 // cutting is a stretch of a left operand: n of k, from k on there, for the rows of C from row on, which come first there.
@@ -201,12 +206,12 @@ func (t *tiler) run(x cutting, r *right, rk int, c mat, col, bc, n int, acc bool
 		}
 		width = min(panel, n-j)
 		b := r.pairs(t.k, &t.s, bc+j, width, rk, x.n)
-		for q := range b.parts {
-			take := x.l.parts
-			if b.parts > 1 {
+		for q := range b.pieces {
+			take := x.l.pieces
+			if b.pieces > 1 {
 				take = q + 1
 			}
-			t.panel(x, b.part(q), take, c, col+j, width, acc || q > 0)
+			t.panel(x, b.piece(q), take, c, col+j, width, acc || q > 0)
 		}
 	}
 }
@@ -214,7 +219,8 @@ func (t *tiler) run(x cutting, r *right, rk int, c mat, col, bc, n int, acc bool
 // few multiplies few rows by two panels.
 func (t *tiler) few(x cutting, b pairs, c *float32, ldc int, acc bool) {
 	rows := t.r1 - t.r0
-	t.k.mulFew(rows, depth(x.n)/unitDepth, x.l.parts, x.l.part(t.r0-x.row, x.k, 0), 2*unitDepth*rows, 0, b.b, b.next, c, ldc, t.added(acc))
+	a := x.l.piece(t.r0-x.row, x.k, 0)
+	t.k.mulFew(rows, depth(x.n)/unitDepth, x.l.pieces, a, 2*unitDepth*rows, b.b, b.next, c, ldc, t.added(acc))
 }
 
 // added is the room that makes a kernel add.
@@ -225,7 +231,7 @@ func (t *tiler) added(acc bool) *float32 {
 	return nil
 }
 
-// panel multiplies the last take parts of the rows by a panel of pairs.
+// panel multiplies the last take pieces of the rows by a panel of pairs.
 func (t *tiler) panel(x cutting, b *uint32, take int, c mat, col, width int, acc bool) {
 	l, blocks := x.l, depth(x.n)/unitDepth
 	for i, panels := t.r0, 0; i < t.r1; i += panels * unitRows {
@@ -234,17 +240,17 @@ func (t *tiler) panel(x cutting, b *uint32, take int, c mat, col, width int, acc
 		if rows < unitRows || width < panel {
 			panels = 1
 		}
-		part := 2 * unitDepth * rows
-		skip, next := part*(l.parts-take), 2*unitRows*depth(l.k)*l.parts
-		a, to, ldc := l.part(i-x.row, x.k, l.parts-take), c.at(i, col), c.stride
+		size := 2 * unitDepth * rows
+		skip, next := size*(l.pieces-take), 2*unitRows*depth(l.k)*l.pieces
+		a, to, ldc := l.piece(i-x.row, x.k, l.pieces-take), c.at(i, col), c.stride
 		if width == panel {
-			t.k.mulTiles(rows, panels, blocks, take, a, part, skip, next, b, to, ldc, t.added(acc))
+			t.k.mulTiles(rows, panels, blocks, take, a, size, skip, next, b, to, ldc, t.added(acc))
 			continue
 		}
 		if acc {
 			t.k.copyRows(&t.edge[0], panel, to, ldc, rows, width)
 		}
-		t.k.mulTiles(rows, 1, blocks, take, a, part, skip, next, b, &t.edge[0], panel, t.added(acc))
+		t.k.mulTiles(rows, 1, blocks, take, a, size, skip, next, b, &t.edge[0], panel, t.added(acc))
 		t.k.copyRows(to, ldc, &t.edge[0], panel, rows, width)
 	}
 }

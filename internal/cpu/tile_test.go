@@ -33,7 +33,7 @@ func TestProductsAreExactInTheirInputs(t *testing.T) {
 		const m, n, k = 45, 70, 1111
 		d := onDevice(t, o)
 		x, w := d.values(m*k), d.values(n*k)
-		for i := range x { // sizes from 2^-20 to 1: the smallest part of a large one is the largest of a small one
+		for i := range x { // sizes from 2^-20 to 1: the smallest piece of a large one is the largest of a small one
 			x[i] *= float32(math.Ldexp(1, -i%21))
 		}
 		rounded := make([]float32, len(x))
@@ -70,29 +70,56 @@ func TestProductsAreExactInTheirInputs(t *testing.T) {
 	})
 }
 
-// The bits of an output row do not depend on how many rows there are: forward, input gradient and LoRA.
+// The bits of an output row do not depend on how many rows there are, forward, of the input gradient and of LoRA, with and
+// without dropout; and the adapter's gradients of many rows are the sum of those of few.
 func TestRowsDoNotMeet(t *testing.T) {
 	arithmetics(t, func(t *testing.T, o Options) {
-		const m, n, k = 600, 100, 650 // so many that each task cuts its own
-		d := onDevice(t, o)
-		l := device.Linear{W: d.weight(device.BFloat16, n, k), LoRA: []device.LoRA{d.lora(0, 40, k, 8), d.lora(40, 60, k, 3)}}
-		x, y, dx := d.mat(m, k), d.mat(m, n), d.mat(m, k)
-		d.Zero(dx)
-		d.Linear(y, x, l)
-		d.LinearGrad(dx, y, x, l)
-		allY, allX := d.read(y), d.read(dx)
-		for _, rows := range []int{1, 2, 15, 16, 17, 31, 33, 64} {
-			for _, first := range []int{0, 1, m - rows} {
-				y, dx := d.mat(rows, n), d.mat(rows, k)
-				d.Zero(dx)
-				d.Linear(y, x.RowsOf(first, first+rows), l)
-				d.LinearGrad(dx, y, x.RowsOf(first, first+rows), l)
-				what := fmt.Sprintf("%d rows from %d on", rows, first)
-				sameBits(t, what, d.read(y), allY[first*n:(first+rows)*n])
-				sameBits(t, what, d.read(dx), allX[first*k:(first+rows)*k])
-			}
+		for _, p := range []float32{0, 0.3} {
+			t.Run(fmt.Sprintf("dropout=%g", p), func(t *testing.T) { rowsDoNotMeet(t, onDevice(t, o), p) })
 		}
 	})
+}
+
+func rowsDoNotMeet(t *testing.T, d on, dropout float32) {
+	const m, n, k = 600, 100, 650 // so many that each task cuts its own
+	seg, pos := d.ints(m, func(int) int32 { return 1 }), d.ints(m, func(int) int32 { return 2 })
+	l := device.Linear{W: d.weight(device.BFloat16, n, k), LoRA: []device.LoRA{d.lora(0, 40, k, 8), d.lora(40, 60, k, 3)}}
+	l.LoRA[1].Drop = &device.Dropout{P: dropout, Key: device.NewKey(1, 2), Seg: seg, Pos: pos}
+	x, y := d.mat(m, k), d.mat(m, n)
+	d.Linear(y, x, l)
+	gradient := func(first, rows int) (dx []float32) {
+		out := d.mat(rows, k)
+		d.LinearGrad(out, y.RowsOf(first, first+rows), x.RowsOf(first, first+rows), l)
+		return d.read(out)
+	}
+	adapter := func() (g []float32) { // reads and clears
+		for _, p := range l.LoRA {
+			g = append(append(g, d.read(p.DA)...), d.read(p.DB)...)
+			d.Zero(p.DA)
+			d.Zero(p.DB)
+		}
+		return g
+	}
+	adapter()
+	allY, allX := d.read(y), gradient(0, m)
+	want := adapter()
+	for first := 0; first < m; first += 100 {
+		gradient(first, 100)
+	}
+	for i, got := range adapter() {
+		if !(math.Abs(float64(got-want[i])) < 1e-2*(1+math.Abs(float64(want[i])))) {
+			t.Fatalf("adapter gradient %d is %g in one piece and %g in six", i, want[i], got)
+		}
+	}
+	for _, rows := range []int{1, 2, 15, 16, 17, 31, 33, 64} {
+		for _, first := range []int{0, 1, m - rows} {
+			out := d.mat(rows, n)
+			d.Linear(out, x.RowsOf(first, first+rows), l)
+			what := fmt.Sprintf("%d rows from %d on", rows, first)
+			sameBits(t, what, d.read(out), allY[first*n:(first+rows)*n])
+			sameBits(t, what, gradient(first, rows), allX[first*k:(first+rows)*k])
+		}
+	}
 }
 
 // Values beyond the finite ones stay so, as the trainer's check of the gradient needs.

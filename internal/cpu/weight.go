@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -14,7 +15,7 @@ import (
 //
 //	Float32:  f [n/32][k][32]
 //	BFloat16: q [n/32][kp/2][32], a dword holding the bfloat16 of an even k (low half) and of the next k;
-//	          k is filled up with zeros to kp, a multiple of 16;
+//	          k is filled up with zeros to kp, a multiple of 32;
 //	quantised: blocks, as blockLayout says.
 type weight struct {
 	owner    *cpu
@@ -180,16 +181,24 @@ func (t *loadTask) floats(worker, r0, r1 int) {
 	t.d.k.transpose(&w.f[w.f32At(r0, 0)], panel, src.at(from, 0), src.stride, r1-r0, w.k)
 }
 
-// pairs packs the rows [r0, r1) of a BFloat16 weight: it pairs them up in scratch, and transposes the pairs.
+// littleEndian says that a row of bfloat16 is a row of pairs as it lies in memory.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// pairs packs the rows [r0, r1) of a BFloat16 weight: it transposes pairs, which it makes in scratch unless they are there.
 func (t *loadTask) pairs(worker, r0, r1 int) {
 	w, half2 := t.w, (t.w.k+1)/2
+	dst := (*float32)(unsafe.Pointer(&w.q[w.pairAt(r0, 0)]))
+	if t.bf16 != nil && w.k%2 == 0 && littleEndian {
+		src := (*float32)(unsafe.Pointer(&t.bf16[(r0-t.row)*w.k]))
+		t.d.k.transpose(dst, panel, src, half2, r1-r0, half2)
+		return
+	}
 	a := &t.d.workers[worker]
 	a.reset()
 	buf := a.take((r1 - r0) * half2)
 	for r := r0; r < r1; r++ {
 		t.pairRow(buf[(r-r0)*half2:(r-r0+1)*half2], r-t.row)
 	}
-	dst := (*float32)(unsafe.Pointer(&w.q[w.pairAt(r0, 0)]))
 	t.d.k.transpose(dst, panel, &buf[0], half2, r1-r0, half2)
 }
 

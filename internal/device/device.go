@@ -23,7 +23,7 @@ const (
 	I32             // int32: token ids, row numbers, positions
 )
 
-// DType is how a Weight is stored. Arithmetic is float32 in any case on the CPU. The quantised types, from Int8 on, are
+// DType is how a Weight is stored. The quantised types, from Int8 on, are
 // compressed forms of a bfloat16 matrix (see Form).
 type DType uint8
 
@@ -173,6 +173,7 @@ type Ops interface {
 	ScatterAddRows(y, x Mat, rows Mem)
 	// MeanRows: y[i] = mean of the rows of x in spans[i], float32 result of a sum in ascending row order.
 	MeanRows(y, x Mat, spans []Span)
+	// MeanRowsGrad: dx +=.
 	MeanRowsGrad(dx, dy Mat, spans []Span)
 
 	// Add: y += a·x. Scale: x *= a. Zero, Copy as named. Same shapes.

@@ -51,6 +51,14 @@ func variants() []variant {
 	}
 }
 
+// compressed are variants whose weights take less memory and are others, so that nothing is claimed of them.
+func compressed() []variant {
+	return []variant{
+		{"int8", "", []string{"model.dtype=int8"}},
+		{"int4", "", []string{"model.dtype=int4"}},
+	}
+}
+
 // builder makes the cases' subjects.
 type builder struct {
 	places
@@ -128,6 +136,9 @@ func (b builder) fwdBwd() testCase {
 		c.claim(s.Name, "seconds", 1.8, "torch f32")
 		c.claim(s.Name, "seconds", 1.25, "torch bf16", "torch autocast")
 	}
+	for _, v := range compressed() {
+		c.Subjects = append(c.Subjects, b.rubicon(v, "", c.Name, nil, "model.gradient_checkpointing=false"))
+	}
 	return c
 }
 
@@ -164,6 +175,9 @@ func (b builder) decode() testCase {
 		c.claim(s.Name, "tok_s", 2.5, "torch bf16")
 		c.claim(s.Name, "tok_s", 3, "torch f32")
 		c.claim(s.Name, "stream_share", 0.7)
+	}
+	for _, v := range compressed() {
+		c.Subjects = append(c.Subjects, b.rubicon(v, "", c.Name, nil))
 	}
 	return c
 }
@@ -240,7 +254,9 @@ func (b builder) accuracy() testCase {
 		c.Subjects = append(c.Subjects, s)
 		same := map[string]string{"f32": "torch f32", "bf16": "torch autocast"}[v.compute]
 		c.claim(s.Name, "grad_error", 1, same)
-		c.claim(s.Name, "grad_error", 0, "torch autocast")
+	}
+	for _, v := range compressed() {
+		c.Subjects = append(c.Subjects, b.rubicon(v, "", c.Name, files))
 	}
 	return c
 }

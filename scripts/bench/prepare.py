@@ -38,13 +38,14 @@ def make_folder(source, out):
     shutil.copy(source / "tokenizer.json", out)
 
 
-def make_gguf(source, out, kind, file_type):
+def make_gguf(source, out):
+    bf16 = GGMLQuantizationType.BF16
     reader, writer = GGUFReader(source), GGUFWriter(out, "llama")
     for key, field in reader.fields.items():
         if key.startswith("GGUF.") or key == "general.architecture":
             continue
         if key == "general.file_type":
-            writer.add_uint32(key, file_type)
+            writer.add_uint32(key, 32)  # llama.cpp's number of a file in bfloat16
         elif field.types[0] == GGUFValueType.ARRAY:
             writer.add_array(key, field.contents())
         else:
@@ -52,10 +53,10 @@ def make_gguf(source, out, kind, file_type):
     for tensor in reader.tensors:
         exact = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
         rounded = torch.from_numpy(exact).to(torch.bfloat16).float().numpy()  # as in the folder
-        if rounded.ndim == 1 or kind == GGMLQuantizationType.F32:
+        if rounded.ndim == 1:
             writer.add_tensor(tensor.name, rounded)
         else:
-            writer.add_tensor(tensor.name, quantize(rounded, kind), raw_dtype=kind)
+            writer.add_tensor(tensor.name, quantize(rounded, bf16), raw_dtype=bf16)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -133,8 +134,7 @@ def make_truth(folder, adapter, sequences, out):
 def main():
     gguf, hf, out = map(pathlib.Path, sys.argv[1:])
     make_folder(hf, out / "hf")
-    for name, file_type in (("F32", 0), ("BF16", 32), ("Q8_0", 7)):  # llama.cpp's numbers of file types
-        make_gguf(gguf, out / f"{name}.gguf", getattr(GGMLQuantizationType, name), file_type)
+    make_gguf(gguf, out / "BF16.gguf")
     data = make_data(Tokenizer.from_file(str(hf / "tokenizer.json")), out / "data.json")
     make_adapter(out / "hf", out / "adapter")
     make_truth(out / "hf", out / "adapter", data["sequences"], out / "truth")

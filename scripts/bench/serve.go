@@ -44,6 +44,7 @@ type engine struct {
 	cfg   *configs.Config
 	dev   device.Device
 	model *policy.Model // nil if the case needs none
+	bytes int64         // of its weights on the device
 }
 
 const adapterName = "policy"
@@ -119,6 +120,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 
 func (e *engine) loadModel(ctx context.Context) (err error) {
 	e.model, err = policy.Load(ctx, e.dev, e.Model, policy.LoadOptions{DType: e.cfg.Model.WeightDType()})
+	e.bytes = e.dev.Allocated()
 	return err
 }
 

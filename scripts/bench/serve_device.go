@@ -12,15 +12,15 @@ import (
 	"github.com/rubicon-rl/rubicon/policy"
 )
 
-// sample draws new tokens for each prompt, n times, all at once.
-func (e *engine) sample(ctx context.Context, adapter string, prompts [][]int32, n, new int) error {
+// sample draws so many tokens for each prompt, n times, all at once.
+func (e *engine) sample(ctx context.Context, adapter string, prompts [][]int32, n, tokens int) error {
 	var requests []policy.Request
 	for i, p := range prompts {
 		requests = append(requests, policy.Request{Prompt: p, N: n, Stream: []uint64{uint64(i)}})
 	}
 	_, err := e.model.Generate(ctx, requests, policy.GenerateOptions{
 		Adapter: adapter, MaxBatch: n * len(prompts), PrefillChunk: len(prompts) * len(prompts[0]), // so that all begin together
-		SamplingParams: policy.SamplingParams{Temperature: 1, TopP: 1, RepetitionPenalty: 1, MaxNewTokens: new},
+		SamplingParams: policy.SamplingParams{Temperature: 1, TopP: 1, RepetitionPenalty: 1, MaxNewTokens: tokens},
 	})
 	return err
 }
@@ -43,11 +43,7 @@ func (e *engine) decode(ctx context.Context, r request) (values, error) {
 	steps := float64(r.New) / (all - one)
 	v := values{"tok_s": float64(r.Batch) * steps, "prefill": one, "seconds": all}
 	if r.Batch == 1 {
-		info, err := os.Stat(filepath.Join(e.Model, "model.safetensors"))
-		if err != nil {
-			return nil, err
-		}
-		v["stream_share"] = steps * float64(info.Size()) / bandwidth(int(info.Size()), e.dev.Info().Threads)
+		v["stream_share"] = steps * float64(e.bytes) / bandwidth(int(e.bytes), e.dev.Info().Threads)
 	}
 	return v, nil
 }
@@ -77,10 +73,10 @@ func (e *engine) tiny(ctx context.Context, r request) (values, error) {
 		return nil, err
 	}
 	shared, _, err := e.gradient(forest)
-	new := float64(rows * r.New)
+	drawn := float64(rows * r.New)
 	return values{
-		"generate_tok_s": new / generate, "train_tok_s": float64(rows*length) / unshared["seconds"],
-		"step_tok_s": new / (generate + shared["seconds"]),
+		"generate_tok_s": drawn / generate, "train_tok_s": float64(rows*length) / unshared["seconds"],
+		"step_tok_s": drawn / (generate + shared["seconds"]),
 	}, err
 }
 
@@ -154,7 +150,7 @@ func (e *engine) gemm(_ context.Context, r request) (values, error) {
 	}
 	product := func() { e.dev.Linear(y, x, device.Linear{W: w}) }
 	if r.Op == "input-gradient" {
-		product = func() { e.dev.LinearGrad(x, y, device.Mat{}, device.Linear{W: w}) }
+		product = func() { e.dev.LinearGrad(x, y, x, device.Linear{W: w}) }
 	}
 	seconds, err := repeated(0.3, func() error { product(); return e.dev.Sync() })
 	return values{"gflops": 2 * float64(r.M) * float64(r.N) * float64(r.K) / seconds / 1e9}, err

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -11,11 +9,11 @@ import (
 // The matrix unit multiplies tiles of 16 rows by 32 bfloat16. A float32 is the sum of three of them, so a product with
 // bfloat16 weights that is exact in its inputs takes three tile products.
 
-// split cuts n times 32 float32 into bfloat16 parts, plane bytes apart, the smallest part first. What is written and
-// read moves on by to and by from bytes. One part is the value rounded to nearest even; three are cut off one after
+// split cuts n times 32 float32 into bfloat16 pieces, plane bytes apart, the smallest piece first. What is written and
+// read moves on by to and by from bytes. One piece is the value rounded to nearest even; three are cut off one after
 // another, which loses nothing.
-func split(parts int) {
-	name := map[int]string{1: "round", 3: "split"}[parts] + "AVX512"
+func split(pieces int) {
+	name := map[int]string{1: "round", 3: "split"}[pieces] + "AVX512"
 	TEXT(name, NOSPLIT, "func(dst *uint16, plane, to int, src *float32, from, n int)")
 	Pragma("noescape")
 	dst := Load(Param("dst"), GP64())
@@ -26,7 +24,7 @@ func split(parts int) {
 	n := Load(Param("n"), GP64())
 	l := labels(name)
 	VMOVDQU16(oddWords(), zs[31])
-	if parts == 3 {
+	if pieces == 3 {
 		VMOVUPS(vconst(0xffff0000), zs[30])
 	} else {
 		VMOVUPS(vconst(1), zs[30])
@@ -35,7 +33,7 @@ func split(parts int) {
 	l.at("loop")
 	VMOVUPS(Mem{Base: src}, zs[0])
 	VMOVUPS(Mem{Base: src, Disp: 64}, zs[1])
-	if parts == 1 {
+	if pieces == 1 {
 		for i := range 2 {
 			x, t := zs[i], zs[2+i]
 			VCMPPS(Imm(3), x, x, reg.K1) // NaN stays NaN
@@ -48,7 +46,7 @@ func split(parts int) {
 		VPERMT2W(zs[1], zs[31], zs[0])
 		VMOVUPS(zs[0], Mem{Base: dst})
 	} else {
-		for i := range 2 { // high parts in Z2 and Z3, middle ones in Z4 and Z5, what is left in Z0 and Z1
+		for i := range 2 { // high pieces in Z2 and Z3, middle ones in Z4 and Z5, what is left in Z0 and Z1
 			VPANDD(zs[30], zs[i], zs[2+i])
 			VSUBPS(zs[2+i], zs[i], zs[i])
 			VPANDD(zs[30], zs[i], zs[4+i])
@@ -68,10 +66,10 @@ func split(parts int) {
 	ret()
 }
 
-// pairUp cuts rows src [2n][32] into parts and pairs them up: dst [parts][n][32] dwords of two rows, parts plane bytes
+// pairUp cuts rows src [2n][32] into pieces and pairs them up: dst [pieces][n][32] dwords of two rows, pieces plane bytes
 // apart, the smallest first.
-func pairUp(parts int) {
-	name := map[int]string{1: "pairRoundAVX512", 3: "pairSplitAVX512"}[parts]
+func pairUp(pieces int) {
+	name := map[int]string{1: "pairRoundAVX512", 3: "pairSplitAVX512"}[pieces]
 	TEXT(name, NOSPLIT, "func(dst *uint32, plane int, src *float32, n int)")
 	Pragma("noescape")
 	dst := Load(Param("dst"), GP64())
@@ -80,7 +78,7 @@ func pairUp(parts int) {
 	n := Load(Param("n"), GP64())
 	l := labels(name)
 	VMOVUPS(vconst(0xffff0000), zs[30])
-	if parts == 1 {
+	if pieces == 1 {
 		VMOVUPS(vconst(1), zs[29])
 		VMOVUPS(vconst(0x7fff), zs[28])
 	}
@@ -95,7 +93,7 @@ func pairUp(parts int) {
 		e, o := zs[0], zs[1]
 		VMOVUPS(Mem{Base: src, Disp: 64 * h}, e)
 		VMOVUPS(Mem{Base: src, Disp: 128 + 64*h}, o)
-		if parts == 1 {
+		if pieces == 1 {
 			for i, x := range []reg.VecPhysical{e, o} {
 				VCMPPS(Imm(3), x, x, reg.K1)
 				VPSRLD(Imm(16), x, zs[2+i])
@@ -107,7 +105,7 @@ func pairUp(parts int) {
 			pair(e, o, Mem{Base: dst, Disp: 64 * h})
 			continue
 		}
-		for i, x := range []reg.VecPhysical{e, o} { // high parts in Z2 and Z3, middle ones in Z4 and Z5
+		for i, x := range []reg.VecPhysical{e, o} { // high pieces in Z2 and Z3, middle ones in Z4 and Z5
 			VPANDD(zs[30], x, zs[2+i])
 			VSUBPS(zs[2+i], x, x)
 			VPANDD(zs[30], x, zs[4+i])
@@ -184,7 +182,7 @@ const (
 // rows the unit would wait for itself.
 func mulAMXFew() {
 	const name = "mulAMXFew"
-	TEXT(name, NOSPLIT, "func(config *[64]byte, rows, blocks, take int, a *uint16, part, skip int, b *uint32, next int, c *float32, ldc int, spill *float32)")
+	TEXT(name, NOSPLIT, "func(config *[64]byte, rows, blocks, pieces int, a *uint16, size int, b *uint32, next int, c *float32, ldc int, spill *float32)")
 	Pragma("noescape")
 	l := labels(name)
 	load := func(param string, r reg.GPPhysical) { Load(Param(param), r) }
@@ -193,20 +191,18 @@ func mulAMXFew() {
 	load("ldc", reg.RAX)
 	SHLQ(Imm(2), reg.RAX)
 	load("c", reg.RBX)
-	load("part", reg.R9)
-	load("skip", reg.R10)
+	load("size", reg.R9)
 	load("a", reg.RSI)
 	load("b", reg.RDI)
 	load("next", reg.R11)
 	load("blocks", reg.R8)
-	load("take", reg.R12)
+	load("pieces", reg.R12)
 	MOVQ(U32(64), reg.RCX)
 	MOVQ(U32(128), reg.RDX)
 	a, c := mem{reg.RSI, reg.RCX, 0}, mem{reg.RBX, reg.RAX, 0}
 	for t := range byte(4) {
 		tilezero(t)
 	}
-	const bTile = 7
 	l.at("block")
 	for i := range 32 { // the weight streams past, from memory
 		PREFETCHT0(Mem{Base: reg.RDI, Disp: 8192 + 64*i})
@@ -214,33 +210,13 @@ func mulAMXFew() {
 	for i := range 32 {
 		PREFETCHT0(Mem{Base: reg.RDI, Index: reg.R11, Scale: 1, Disp: 8192 + 64*i})
 	}
-	for parts := byte(1); parts <= 3; parts++ {
-		next := l.ref(fmt.Sprintf("more%d", parts))
-		if parts < 3 {
-			CMPQ(reg.R12, Imm(uint64(parts)))
-			JNE(next)
-		}
-		for p := range parts {
-			tileload(tileA+p, a)
-			ADDQ(reg.R9, reg.RSI)
-		}
-		for t := range byte(4) {
-			if t == 2 {
-				ADDQ(reg.R11, reg.RDI)
-			}
-			tileload(bTile, mem{reg.RDI, reg.RDX, 64 * int32(t%2)})
-			for p := range parts {
-				tdpbf16ps(tileA+p, bTile, t)
-			}
-		}
-		SUBQ(reg.R11, reg.RDI)
-		if parts < 3 {
-			JMP(l.ref("done"))
-			Label(string(next))
-		}
-	}
+	CMPQ(reg.R12, Imm(1))
+	JNE(l.ref("three"))
+	mulPieces(a, 1)
+	JMP(l.ref("done"))
+	l.at("three")
+	mulPieces(a, 3)
 	l.at("done")
-	ADDQ(reg.R10, reg.RSI)
 	ADDQ(U32(2048), reg.RDI)
 	DECQ(reg.R8)
 	JNZ(l.ref("block"))
@@ -264,6 +240,25 @@ func mulAMXFew() {
 	RET()
 }
 
+// mulPieces multiplies a block of so many pieces of A, R9 bytes apart, by two panels of B at RDI, R11 bytes apart.
+func mulPieces(a mem, pieces byte) {
+	const tile = 7
+	for p := range pieces {
+		tileload(tileA+p, a)
+		ADDQ(reg.R9, reg.RSI)
+	}
+	for t := range byte(4) {
+		if t == 2 {
+			ADDQ(reg.R11, reg.RDI)
+		}
+		tileload(tile, mem{reg.RDI, reg.RDX, 64 * int32(t%2)})
+		for p := range pieces {
+			tdpbf16ps(tileA+p, tile, t)
+		}
+	}
+	SUBQ(reg.R11, reg.RDI)
+}
+
 // addSpilled adds rows of so many vectors at RSI to C at RBX, whose rows are RAX bytes apart; it leaves RBX after them.
 func addSpilled(l labels, vectors int) {
 	Load(Param("rows"), reg.R14)
@@ -283,12 +278,12 @@ func addSpilled(l labels, vectors int) {
 // mulAMX: C [16·high or less, 32] = A·B for several such blocks of rows, high being 1 or 2; with spill, which is room for
 // one of them, C += A·B.
 //
-// A is in blocks of 32 k, each of parts·rows·32 bfloat16; of every block the parts first, first+1, ... are taken that
+// A is in blocks of 32 k, each of pieces·rows·32 bfloat16; of every block the pieces first, first+1, ... are taken that
 // the caller has set a, take and skip for. B is in pairs, [16][32] dwords to 32 k. Each element is one sum: block after
-// block, part after part, with the unit's own order within a block.
+// block, piece after piece, with the unit's own order within a block.
 func mulAMX(high int) {
 	name := map[int]string{1: "mulAMXx1", 2: "mulAMXx2"}[high]
-	TEXT(name, NOSPLIT, "func(config *[64]byte, rows, panels, blocks, take int, a *uint16, part, skip, next int, b *uint32, c *float32, ldc int, spill *float32)")
+	TEXT(name, NOSPLIT, "func(config *[64]byte, rows, panels, blocks, take int, a *uint16, size, skip, next int, b *uint32, c *float32, ldc int, spill *float32)")
 	Pragma("noescape")
 	l := labels(name)
 	load := func(param string, r reg.GPPhysical) { Load(Param(param), r) }
@@ -296,7 +291,7 @@ func mulAMX(high int) {
 	ldtilecfg()
 	load("ldc", reg.RAX)
 	SHLQ(Imm(2), reg.RAX)
-	load("part", reg.R9)
+	load("size", reg.R9)
 	load("skip", reg.R10)
 	load("a", reg.R11)
 	load("c", reg.RBX)
@@ -319,7 +314,7 @@ func mulAMX(high int) {
 	tileload(tileB, b)
 	tileload(tileB+1, b.plus(64))
 	load("take", reg.R14) // Go's g, which the wrapper restores
-	l.at("part")
+	l.at("piece")
 	for h := range byte(high) {
 		tileload(tileA+h, a.plus(1024*int32(h)))
 		tdpbf16ps(tileA+h, tileB, tileC+2*h)
@@ -327,7 +322,7 @@ func mulAMX(high int) {
 	}
 	ADDQ(reg.R9, reg.RSI)
 	DECQ(reg.R14)
-	JNZ(l.ref("part"))
+	JNZ(l.ref("piece"))
 	ADDQ(reg.R10, reg.RSI)
 	ADDQ(U32(2048), reg.RDI)
 	DECQ(reg.R8)

@@ -48,7 +48,7 @@ def repeated(work, least=0.3):
 
 
 def synthetic(seed, n, vocab):
-    """n token ids; the same function is in ours.go."""
+    """n token ids; the same function is in serve.go."""
     ids, x = [], seed
     for _ in range(n):
         x = (x * 1664525 + 1013904223) % 2**32
