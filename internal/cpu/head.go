@@ -49,7 +49,7 @@ func (d *cpu) bindHead(op string, out device.HeadOut, h device.Mat, l device.Hea
 // logits computes the logits of a chunk of rows of h into scratch.
 func (d *cpu) logits(h mat, w *weight) mat {
 	z := d.matrix(h.rows, w.n)
-	d.main.begin(d, d.operand(h, w), forwardOf(w), z)
+	d.main.begin(d, d.operand(h, w, forward), forwardOf(w), z)
 	d.main.run()
 	return z
 }
@@ -159,7 +159,7 @@ func (d *cpu) HeadGrad(dh device.Mat, g device.HeadGrad, out device.HeadOut, h d
 		}
 		d.each(end-r, gateChunk(w.n), t)
 		if !dhm.absent() {
-			d.main.begin(d, d.operand(t.z, w), inputOf(w), dhm.rowsOf(r, end))
+			d.main.begin(d, d.operand(t.z, w, input), inputOf(w), dhm.rowsOf(r, end))
 			d.main.run()
 		}
 		if !dW.absent() {

@@ -79,7 +79,7 @@ func (d *cpu) Linear(y, x device.Mat, l device.Linear) {
 		return
 	}
 	d.shared.reset()
-	lx := d.operand(xm, t.w)
+	lx := d.operand(xm, t.w, forward)
 	p := &d.main
 	p.begin(d, lx, forwardOf(t.w), ym)
 	p.bias = t.bias
@@ -129,7 +129,7 @@ func (d *cpu) lowRanks(t *linear, x mat, lx left) {
 		j, in, lin := t.group(i), x, lx
 		if drop := t.parts[i].drop; drop != nil {
 			in = d.dropped(x, drop)
-			lin = d.operand(in, t.w)
+			lin = d.operand(in, t.w, forward)
 		}
 		t.stack = t.stack[:0]
 		for _, p := range t.parts[i:j] {

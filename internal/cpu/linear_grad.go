@@ -16,7 +16,7 @@ func (d *cpu) LinearGrad(dx, dy, x device.Mat, l device.Linear) {
 		return
 	}
 	d.shared.reset()
-	ldy := d.operand(dym, t.w)
+	ldy := d.operand(dym, t.w, input)
 	beside := ldy.lazy() && t.plain() && !dxm.absent() && len(t.parts) > 0 // dx's product makes g
 	if !beside && len(t.parts) > 0 {
 		d.rankGrads(t, dym, ldy)
@@ -52,7 +52,7 @@ func (d *cpu) rankGrads(t *linear, dy mat, ldy left) {
 	for i := range t.parts {
 		p, lp := &t.parts[i], ldy
 		if p.b.rows < dy.cols {
-			lp = d.operand(dy.columns(p.col, p.col+p.b.rows), t.w)
+			lp = d.operand(dy.columns(p.col, p.col+p.b.rows), t.w, input)
 		}
 		d.aux.begin(d, lp, right{form: byRows, m: p.b}, p.g)
 		d.aux.run()
@@ -89,7 +89,7 @@ func (d *cpu) inputGrad(t *linear, dx mat, ldy left, beside bool) {
 		if q := &t.parts[i]; q.drop != nil {
 			back := d.matrix(dx.rows, dx.cols)
 			d.rowsOp(rowsTask{op: scaleRows, x: q.g, a: q.scale}, q.g.rows, rowChunk(q.g.cols))
-			d.aux.begin(d, d.operand(q.g, t.w), right{form: byRows, m: q.a}, back)
+			d.aux.begin(d, d.operand(q.g, t.w, input), right{form: byRows, m: q.a}, back)
 			d.aux.run()
 			d.applyDrop(dx, back, q.drop, true)
 		}
@@ -107,7 +107,7 @@ func (d *cpu) loraGrads(t *linear, dy, x mat) {
 	}
 	lx := left{}
 	if slices.ContainsFunc(t.parts, func(p lora) bool { return p.drop == nil }) {
-		lx = d.operand(x, t.w)
+		lx = d.operand(x, t.w, forward)
 	}
 	d.lowRanks(t, x, lx)
 	for i := 0; i < len(t.parts); {

@@ -188,6 +188,6 @@ func (d *cpu) Logits(y, h device.Mat, w device.Weight) {
 		return
 	}
 	d.shared.reset()
-	d.main.begin(d, d.operand(hm, own), forwardOf(own), ym)
+	d.main.begin(d, d.operand(hm, own, forward), forwardOf(own), ym)
 	d.main.run()
 }

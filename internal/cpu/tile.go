@@ -32,9 +32,8 @@ func stretch(k int) int {
 // inPieces reports whether products with w take their left operand in pieces.
 func (d *cpu) inPieces(w *weight) bool { return d.k.pieces > 0 && w.dtype != device.Float32 }
 
-// operand makes src the left operand of a product with w. With many rows each task cuts its own into pieces, while they are
-// in its cache.
-func (d *cpu) operand(src mat, w *weight) left {
+// operand makes src the left operand of a product with a form of w.
+func (d *cpu) operand(src mat, w *weight, f form) left {
 	if !d.inPieces(w) {
 		l := d.packed(src, false)
 		if d.k.round && w.dtype != device.Float32 {
@@ -43,7 +42,7 @@ func (d *cpu) operand(src mat, w *weight) left {
 		return l
 	}
 	l := left{m: src.rows, k: src.cols, mr: unitRows, pieces: d.k.pieces, src: src}
-	if src.rows >= 256*d.pool.n && 2*depth(w.n)*w.kp <= lazyBytes {
+	if d.cutsLazily(&l, w, f) {
 		return l
 	}
 	l.a = d.shared.take((l.m*depth(l.k)*l.pieces + 1) / 2)
@@ -53,6 +52,13 @@ func (d *cpu) operand(src mat, w *weight) left {
 	*t = splitTask{}
 	l.src = mat{}
 	return l
+}
+
+// cutsLazily reports whether each task is to cut its own rows into pieces, while they are in its cache: with many rows, where
+// that spares the memory more than it costs to turn the whole weight for the input gradient.
+func (d *cpu) cutsLazily(l *left, w *weight, f form) bool {
+	size := depth(w.n) * w.kp
+	return l.m >= 256*d.pool.n && 2*size <= lazyBytes && (f == forward || l.m*l.k*l.pieces > 2*size)
 }
 
 // lazy reports whether the operand is cut by the tasks.
@@ -106,8 +112,11 @@ func (p *product) tileTasks(panels int, fork bool) {
 		return
 	}
 	want := 8 * threads
+	if m*p.l.k*p.l.pieces > 2*wideA { // A does not fit a cache: read it for many columns at once
+		want = 2 * threads
+	}
 	if p.l.lazy() { // rows alone, so that each is cut once
-		p.rowStep = min(p.rowStep, max(4*unitRows, m/(want/2)/unitRows*unitRows))
+		p.rowStep = min(p.rowStep, max(4*unitRows, m/(4*threads)/unitRows*unitRows))
 		return
 	}
 	if panels*((m+p.rowStep-1)/p.rowStep) < want { // few columns: cut the rows
