@@ -20,23 +20,20 @@ type machine struct {
 	Cores   int    `json:"cores"`
 	Threads int    `json:"threads"` // of every program
 	Memory  string `json:"memory"`
-	Kernel  string `json:"kernel"`
 }
 
 func thisMachine(threads int) machine {
+	of := func(name string) string { return field("/proc/cpuinfo", name) }
 	return machine{
-		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Threads: threads,
-		Memory: field("/proc/meminfo", "MemTotal"), Kernel: field("/proc/version", ""),
+		CPU:   fmt.Sprintf("%s (family %s, model %s)", of("model name"), of("cpu family"), of("model")), // the name alone may say little
+		Cores: runtime.NumCPU(), Threads: threads, Memory: field("/proc/meminfo", "MemTotal"),
 	}
 }
 
-// field is the first value of a name in one of /proc's files of "name : value"; of the empty name, the first line.
+// field is the first value of a name in one of /proc's files of "name : value".
 func field(file, name string) string {
 	b, _ := os.ReadFile(file) // unreadable: unknown
 	for _, line := range strings.Split(string(b), "\n") {
-		if name == "" {
-			return line
-		}
 		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == name {
 			return strings.TrimSpace(v)
 		}

@@ -282,6 +282,9 @@ func (r *report) keep(o options) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	if i := slices.IndexFunc(r.Ratios, func(q ratio) bool { return !q.Clean }); i >= 0 {
+		return fmt.Errorf("the baseline stays as it is: others used the machine during all samples of %q", r.Ratios[i].Name)
+	}
 	if b.Ratios == nil {
 		b.Ratios = map[string]float64{}
 	}

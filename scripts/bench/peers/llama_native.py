@@ -3,7 +3,9 @@
 Each step samples every sequence from its full distribution at temperature 1, as the others do; bare_tok_s leaves sampling
 out and feeds fixed tokens, as llama.cpp's own benchmark does.
 """
-from pipe import clock, serve, spec, synthetic
+import time
+
+from pipe import serve, spec, synthetic
 
 import llama_cpp as lc
 
@@ -36,19 +38,24 @@ def fill(batch, entries):
 
 
 def generate(context, sampler, prompts, new):
-    """new tokens for each prompt; sampler None: fixed ones."""
+    """Draws a token for each prompt and then new more; sampler None: fixed ones. Returns the seconds of both."""
+    start = time.perf_counter()
     lc.llama_memory_clear(lc.llama_get_memory(context), True)
     rows, length = len(prompts), len(prompts[0])
     batch = lc.llama_batch_init(rows * length, 0, 1)
     last = [length * (s + 1) - 1 for s in range(rows)]  # entries of the batch whose logits are wanted
     fill(batch, [(t, i, s, i == length - 1) for s, p in enumerate(prompts) for i, t in enumerate(p)])
-    for step in range(new):
+    for step in range(new + 1):
         assert lc.llama_decode(context, batch) == 0
         lc.llama_synchronize(context)
         tokens = [lc.llama_sampler_sample(sampler, context, i) for i in last] if sampler else [100 + s for s in range(rows)]
         fill(batch, [(t, length + step, s, True) for s, t in enumerate(tokens)])
         last = range(rows)
+        if step == 0:
+            first = time.perf_counter()
+    end = time.perf_counter()
     lc.llama_batch_free(batch)
+    return first - start, end - first
 
 
 def main():
@@ -64,16 +71,10 @@ def main():
             contexts[batch] = open_context(model, point)
         context = contexts[batch]
         prompts = [synthetic(i + 1, point["prompt"], VOCAB) for i in range(batch)]
-        one, _ = clock(lambda: generate(context, sampler, prompts, 1))
-        all_, _ = clock(lambda: generate(context, sampler, prompts, new + 1))
-        bare_one, _ = clock(lambda: generate(context, None, prompts, 1))
-        bare, _ = clock(lambda: generate(context, None, prompts, new + 1))
-        return {
-            "tok_s": batch * new / (all_ - one),
-            "bare_tok_s": batch * new / (bare - bare_one),
-            "prefill": one,
-            "seconds": all_,
-        }
+        prefill, decode = generate(context, sampler, prompts, new)
+        _, bare = generate(context, None, prompts, new)
+        tokens = batch * new
+        return {"tok_s": tokens / decode, "bare_tok_s": tokens / bare, "prefill": prefill, "seconds": prefill + decode}
 
     serve(measure, **{"llama-cpp-python": lc.__version__, "llama.cpp": lc.llama_print_system_info().decode().strip()})
 
