@@ -1,28 +1,32 @@
 package main
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // Counted by hand for width 576, feed-forward width 1536, 9 and 3 heads of 64, vocabulary 49152: a layer has 3538944
 // weights, its projections' inputs are 4992 and their outputs 5184 wide, without the last one 3456 and 4608.
 func TestOperations(t *testing.T) {
 	const (
-		layer = 4*3538944*4 + 8*(8*4992+6*5184)*4 + 14*576*10
+		layer = 4*3538944*4 + 8*(8*4992+6*5184)*4
+		again = 2*(3538944-576*1536)*4 + 2*8*(3456+4608)*4
 		head  = 6 * 49152 * 576 * 1
-		again = 2*(3538944-576*1536)*4 + 2*8*(3456+4608)*4 + 4*576*10
+		pair  = 2 * 576 * 10 // one product of attention over four tokens
 	)
 	for _, c := range []struct {
 		layers, sequences int
 		recompute         bool
-		want              float64
+		products, pairs   float64
 	}{
-		{1, 1, false, layer + head},
-		{1, 1, true, layer + head}, // the last layer is not computed again
-		{2, 1, true, 2*layer + head + again},
-		{2, 3, true, 3 * (2*layer + head + again)},
+		{1, 1, false, layer + head, 7 * pair},
+		{1, 1, true, layer + head, 7 * pair}, // the last layer is not computed again
+		{2, 1, true, 2*layer + head + again, 16 * pair},
+		{2, 3, true, 3 * (2*layer + head + again), 48 * pair},
 	} {
 		p := point{"SmolLM2-135M", c.layers, c.sequences, 4, c.recompute, 1}
-		if got := operations(p); got != c.want {
-			t.Errorf("%+v: %.0f operations, want %.0f", p, got, c.want)
+		if products, pairs := operations(p); products != c.products || pairs != c.pairs {
+			t.Errorf("%+v: %.0f and %.0f operations, want %.0f and %.0f", p, products, pairs, c.products, c.pairs)
 		}
 	}
 }
@@ -49,11 +53,20 @@ func TestMemoryFormulae(t *testing.T) {
 	}
 }
 
-func TestRate(t *testing.T) {
-	at := func(operations, seconds float64, threads int) *result {
-		return &result{point{Threads: threads}, figures{Seconds: []float64{seconds}}, cost{Operations: operations}, "", ""}
+// Both rates are found again; points that are alike get one.
+func TestFit(t *testing.T) {
+	at := func(products, attention, seconds float64, threads int) *result {
+		return &result{Point: point{Threads: threads}, Measured: figures{Seconds: []float64{seconds}}, Predicted: cost{Products: products, Attention: attention}}
 	}
-	if got := rate([]*result{at(8, 1, 1), at(8, 2, 2)}); got < 3.99 || got > 4.01 { // of 8 and 2
-		t.Errorf("rate %v, want 4", got)
+	for _, c := range []struct {
+		points []*result
+		want   rates
+	}{
+		{[]*result{at(40, 20, 20, 1), at(80, 10, 12.5, 2), at(4, 0, 1, 1)}, rates{4, 2}},
+		{[]*result{at(40, 20, 10, 1)}, rates{6, 6}},
+	} {
+		if got := fit(c.points); math.Abs(got.Products-c.want.Products) > 1e-9 || math.Abs(got.Attention-c.want.Attention) > 1e-9 {
+			t.Errorf("rates %v, want %v", got, c.want)
+		}
 	}
 }

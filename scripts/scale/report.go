@@ -17,7 +17,7 @@ import (
 // report is scale-points.json.
 type report struct {
 	Machine string    `json:"machine"`
-	Rate    float64   `json:"rate"` // operations per second and thread that all times are predicted with
+	Rates   rates     `json:"rates"` // that all times are predicted with
 	Results []*result `json:"results"`
 }
 
@@ -96,16 +96,16 @@ func (r *report) measure(ctx context.Context, list []sweep, o options) error {
 	return r.predict()
 }
 
-// predict sets the predictions, of all points with one rate.
+// predict sets the predictions of all points.
 func (r *report) predict() (err error) {
 	for _, q := range r.Results {
 		if q.Predicted, err = predict(q.Point); err != nil {
 			return err
 		}
 	}
-	r.Rate = rate(r.Results)
+	r.Rates = fit(r.Results)
 	for _, q := range r.Results {
-		q.Predicted.Seconds = q.Predicted.Operations / r.Rate / float64(q.Point.Threads)
+		q.Predicted.Seconds = r.Rates.seconds(q.Predicted, q.Point.Threads)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func revision() string {
 
 // table prints sweeps as Markdown.
 func (r *report) table(w io.Writer, list []sweep) {
-	fmt.Fprintf(w, "%s, %.0f GFLOP/s a thread\n", r.Machine, r.Rate/1e9)
+	fmt.Fprintf(w, "%s. GFLOP/s a thread: products %.0f, attention %.0f.\n", r.Machine, r.Rates.Products/1e9, r.Rates.Attention/1e9)
 	for _, s := range list {
 		fmt.Fprintf(w, "\n### %s\n\n", s.what)
 		fmt.Fprintln(w, "| model | layers | B x T | checkpointing | threads | seconds | predicted | tokens/s | GFLOP/s | device | planned | process | predicted |")
@@ -154,7 +154,7 @@ func (r *result) row(w io.Writer) {
 	p, m, c := r.Point, r.Measured, r.Predicted
 	recompute := map[bool]string{true: "on", false: "off"}[p.Recompute]
 	fmt.Fprintf(w, "| %s | %d | %d x %d | %s | %d |", p.Shape, p.Layers, p.Sequences, p.Length, recompute, p.Threads)
-	fmt.Fprintf(w, " %.3g | %s | %.0f | %.0f |", m.median(), off(c.Seconds, m.median()), float64(p.tokens())/m.median(), c.Operations/m.median()/1e9)
+	fmt.Fprintf(w, " %.3g | %s | %.0f | %.0f |", m.median(), off(c.Seconds, m.median()), float64(p.tokens())/m.median(), (c.Products+c.Attention)/m.median()/1e9)
 	fmt.Fprintf(w, " %s | %s | %s | %s |\n", size(m.Allocated), off(float64(c.Device), float64(m.Allocated)), size(m.Peak), off(float64(c.Peak), float64(m.Peak)))
 }
 
