@@ -34,17 +34,20 @@ const fileName = "scale-points.json"
 
 // open is the report in dir, a new one if there is none.
 func open(dir string) (*report, error) {
-	here := &report{Machine: processor()}
-	text, err := os.ReadFile(filepath.Join(dir, fileName))
-	if dir == "" || errors.Is(err, fs.ErrNotExist) {
-		return here, nil
+	here := processor()
+	r := &report{Machine: here}
+	if dir == "" {
+		return r, nil
 	}
-	r := &report{}
+	text, err := os.ReadFile(filepath.Join(dir, fileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
 	if err == nil {
 		err = json.Unmarshal(text, r)
 	}
-	if err == nil && r.Machine != here.Machine {
-		err = fmt.Errorf("%s is of %q, this is %q: remove it to begin anew", fileName, r.Machine, here.Machine)
+	if err == nil && r.Machine != here {
+		err = fmt.Errorf("%s is of %q, this is %q: remove it to begin anew", fileName, r.Machine, here)
 	}
 	return r, err
 }
@@ -141,6 +144,9 @@ func revision() string {
 func (r *report) table(w io.Writer, list []sweep) {
 	fmt.Fprintf(w, "%s. GFLOP/s a thread: products %.0f, attention %.0f.\n", r.Machine, r.Rates.Products/1e9, r.Rates.Attention/1e9)
 	for _, s := range list {
+		if len(s.points) == 0 {
+			continue
+		}
 		fmt.Fprintf(w, "\n### %s\n\n", s.what)
 		fmt.Fprintln(w, "| model | layers | B x T | checkpointing | threads | seconds | predicted | tokens/s | GFLOP/s | device | planned | process | predicted |")
 		fmt.Fprintln(w, "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
