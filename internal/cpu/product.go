@@ -38,6 +38,10 @@ const maxRows = 560
 // forkFlops is the amount of arithmetic that is worth sharing out; it takes one thread some 10 µs.
 const forkFlops = 1 << 21
 
+// forkWeights is the number of weights whose reading is worth sharing out, however few rows they meet; from memory it takes
+// one thread some 40 µs.
+const forkWeights = 1 << 18
+
 // wideA is the size of A, in elements, from which it does not pay to read it once for every panel.
 const wideA = 1 << 20
 
@@ -59,7 +63,7 @@ func (p *product) run() {
 	for i := range p.parts {
 		p.parts[i].v.copy = p.r.copy || p.l.pieces > 0
 	}
-	fork := p.d.pool.n > 1 && 2*float64(m)*float64(n)*float64(p.l.k) >= forkFlops
+	fork := p.d.pool.n > 1 && (2*float64(m)*float64(n)*float64(p.l.k) >= forkFlops || n*p.l.k >= forkWeights)
 	if p.l.pieces > 0 {
 		p.prepareTiles()
 		p.tileTasks(panels, fork)
