@@ -17,7 +17,9 @@ const HeldOut = -1
 type Provider interface {
 	// Score returns one Score per completion, groups in order and completions in order within each. It must not
 	// change groups, may work concurrently, and returns promptly when ctx ends. An error means that the step cannot
-	// be scored at all; a single completion that cannot be scored is Unscorable, never a silent zero.
+	// be scored at all, and leaves the provider's state as it was; a single completion that cannot be scored is
+	// Unscorable, never a silent zero. Prompts that are scored again at the same step, because too much was unscorable or
+	// because the run was resumed, replace what the first call did for them.
 	Score(ctx context.Context, step int, groups []grpo.Group) ([]Score, error)
 }
 
@@ -37,6 +39,7 @@ type Part struct {
 	Weight float64 `json:"weight"`
 	Credit float64 `json:"credit"` // in [0,1]
 	Reason string  `json:"reason,omitempty"`
+	Local  bool    `json:"-"` // it belongs to its prompt alone, so that its mean over prompts would say nothing
 }
 
 // Column is one reward function's value among several.
@@ -66,6 +69,12 @@ type Saver interface {
 // Checker is a Provider that reads columns of the data. Check reports what is wrong with a row before the run begins.
 type Checker interface {
 	Check(row *grpo.Prompt) error
+}
+
+// Preflighter is a Provider that depends on something outside the run. Preflight tries it before anything is sampled; its
+// error says what to set.
+type Preflighter interface {
+	Preflight(ctx context.Context) error
 }
 
 // Drawer is a Provider with something to show: metrics for the step's log line, and the texts behind them.

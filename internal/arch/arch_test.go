@@ -22,6 +22,8 @@ var allowed = map[string][]string{
 	"internal/folder":           {},
 	"internal/half":             {},
 	"internal/mmap":             {},
+	"internal/llm":              {"rewards", "internal/suggest"},
+	"internal/local":            {"internal/llm", "policy"},
 	"internal/suggest":          {},
 	"internal/device/reference": {"internal/device"},
 	"internal/cpu":              {"internal/device", "internal/half"},
@@ -48,6 +50,8 @@ var doors = map[string][]string{
 	"github.com/philippgille/chromem-go": {"rubricmem"},
 	"github.com/sashabaranov/go-openai":  {"internal/llm"},
 	"github.com/spf13/viper":             {"configs"},
+	"github.com/santhosh-tekuri":         {"rewards/verify"},
+	"github.com/sony/gobreaker":          {"internal/llm"},
 	"github.com/parquet-go/parquet-go":   {"trainer/data"},
 	"github.com/spf13/cobra":             {"cmd/rubicon"},
 	"github.com/rogpeppe/go-internal":    {"cmd/rubicon"},
@@ -55,7 +59,7 @@ var doors = map[string][]string{
 }
 
 // testHelpers may be imported by tests anywhere.
-var testHelpers = []string{"internal/golden", "internal/device/devicetest", "internal/device/reference", "rewards/rewardtest"}
+var testHelpers = []string{"internal/golden", "internal/llm/llmtest", "internal/device/devicetest", "internal/device/reference", "rewards/rewardtest"}
 
 func longest[V any](m map[string]V, path string) (V, bool) {
 	for p := path; p != "." && p != ""; p = filepath.ToSlash(filepath.Dir(p)) {
