@@ -159,7 +159,10 @@ func (st *stack) first(t int, view *stack) {
 func (d *decoder) draw() error {
 	dev, n := d.m.dev, len(d.from)
 	for i, s := range d.drawing {
-		d.sample[i] = s.row(&d.o.SamplingParams)
+		var err error
+		if d.sample[i], err = s.row(&d.o.SamplingParams); err != nil {
+			return err
+		}
 	}
 	for i := 0; i < n; i += d.logits.Rows {
 		j := min(i+d.logits.Rows, n)

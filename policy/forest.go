@@ -62,6 +62,8 @@ type Request struct {
 	N      int
 	// Stream identifies the random stream: (run seed, step, prompt). The sample index and token index are added.
 	Stream []uint64
+	// Constraint limits what the continuations may say; nil: nothing does.
+	Constraint Constraint
 }
 
 // SamplingParams are the settings of a generation; names as in TRL and transformers.

@@ -127,6 +127,9 @@ func (m *Model) queue(reqs []Request, o *GenerateOptions) (*queue, error) {
 		}
 		n := len(r.Prompt)
 		limit := min(o.MaxNewTokens, m.cfg.MaxPositions-n)
+		if err := r.checkConstraint(limit, &o.SamplingParams); err != nil {
+			return nil, fmt.Errorf("policy: request %d: %w", i, err)
+		}
 		q.positions = max(q.positions, n+limit)
 		most.add(n-1, limit)
 		prompt := &node{tokens: r.Prompt[:n-1]}
@@ -159,6 +162,7 @@ func (m *Model) sequence(prompt *node, r *Request, request, sample, limit int, o
 		s.have = make([]uint64, (m.cfg.Vocab+63)/64)
 		s.see(r.Prompt...)
 	}
+	s.constrain(r, m.cfg.Vocab)
 	return s
 }
 

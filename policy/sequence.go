@@ -24,6 +24,8 @@ type sequence struct {
 	finish          string
 	seen            []int32  // distinct tokens so far, if they are penalised
 	have            []uint64 // the same as a bit set
+	matcher         Matcher  // of the request's constraint, nil if it has none
+	allowed         []uint64 // what matcher wrote last
 }
 
 // generated are the tokens so far.
@@ -40,15 +42,16 @@ func (s *sequence) see(ids ...int32) {
 }
 
 // row says how the sequence's next token is drawn.
-func (s *sequence) row(p *SamplingParams) device.SampleRow {
+func (s *sequence) row(p *SamplingParams) (device.SampleRow, error) {
+	allowed, err := s.mask()
 	r := device.SampleRow{
 		Temp: p.Temperature, Greedy: p.Greedy, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, Penalty: p.RepetitionPenalty,
-		Seen: s.seen, Key: s.key, Index: uint32(len(s.generated())),
+		Seen: s.seen, Allowed: allowed, Key: s.key, Index: uint32(len(s.generated())),
 	}
 	if r.Greedy && r.Temp == 0 {
 		r.Temp = 1
 	}
-	return r
+	return r, err
 }
 
 // take appends a token that was drawn and decides whether the sample ends with it.
@@ -57,6 +60,9 @@ func (s *sequence) take(p *SamplingParams, id int32, logp, filtered float32) (do
 	s.logp, s.filtered = append(s.logp, logp), append(s.filtered, filtered)
 	if s.have != nil {
 		s.see(id)
+	}
+	if s.matcher != nil {
+		s.matcher.Accept(id)
 	}
 	switch {
 	case p.ends(id):

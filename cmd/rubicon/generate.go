@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/policy/grammar"
 	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/trainer"
 )
@@ -35,12 +37,14 @@ func generateCommand() *cobra.Command {
 	var n int
 	var seed uint64
 	var chat []string
+	var schema string
 	p := policy.SamplingParams{}
 	cmd := &cobra.Command{
 		Use:   "generate --model DIR",
 		Short: `Sample completions: {"prompt"} or {"messages"} -> {"completions"}, one JSON object a line`,
 		Long: `Reads JSON lines with "prompt" (text, encoded as it is) or "messages" (rendered by the chat template) and answers each with
-its completions. With --chat TEXT it takes TEXT as one user message instead and prints plain text.`,
+its completions. With --chat TEXT it takes TEXT as one user message instead and prints plain text. With --json-schema FILE
+completions are JSON that meets the schema in FILE.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 || n > maxCompletions {
@@ -56,10 +60,15 @@ its completions. With --chat TEXT it takes TEXT as one user message instead and 
 			defer l.close()
 			p.EOS = trainer.EOS(l.model, l.tok)
 			p.Decode = func(ids []int32) string { return l.tok.Decode(ids, true) }
+			constraint, err := l.constraint(schema, p.EOS)
+			if err != nil {
+				return err
+			}
 			row := uint64(0)
 			answer := func(q generateQuery) (generateReply, error) {
 				row++
-				return l.generate(cmd, q, n, policy.GenerateOptions{Adapter: l.adapter, SamplingParams: p}, []uint64{seed, row})
+				r := policy.Request{N: n, Stream: []uint64{seed, row}, Constraint: constraint}
+				return l.generate(cmd, q, r, policy.GenerateOptions{Adapter: l.adapter, SamplingParams: p})
 			}
 			if len(chat) == 0 {
 				return filter(cmd.InOrStdin(), cmd.OutOrStdout(), answer)
@@ -79,6 +88,7 @@ its completions. With --chat TEXT it takes TEXT as one user message instead and 
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&chat, "chat", nil, "a user message to answer in plain text")
+	flags.StringVar(&schema, "json-schema", "", "file with a JSON Schema that every completion meets")
 	flags.IntVarP(&n, "num-generations", "n", 1, "completions of each prompt")
 	flags.Uint64Var(&seed, "seed", 42, "seed of the samples")
 	flags.Float32Var(&p.Temperature, "temperature", 1, "logits are divided by it; 0: always the likeliest token")
@@ -91,26 +101,46 @@ its completions. With --chat TEXT it takes TEXT as one user message instead and 
 	return cmd
 }
 
-func (l *loaded) generate(cmd *cobra.Command, q generateQuery, n int, o policy.GenerateOptions, stream []uint64) (generateReply, error) {
+// constraint holds completions to the JSON Schema in a file; nil: there is none.
+func (l *loaded) constraint(file string, eos []int32) (policy.Constraint, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--json-schema: %w", err)
+	}
+	g, err := grammar.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("--json-schema %s: %w", file, err)
+	}
+	vocab, err := grammar.NewVocab(l.tok, l.model.Config().Vocab, eos)
+	if err != nil {
+		return nil, err
+	}
+	return g.For(vocab)
+}
+
+// generate answers one line with completions of r, whose prompt is the line's.
+func (l *loaded) generate(cmd *cobra.Command, q generateQuery, r policy.Request, o policy.GenerateOptions) (generateReply, error) {
 	if (q.Prompt == nil) == (q.Messages == nil) {
 		return generateReply{}, fmt.Errorf(`give either "prompt" or "messages"`)
 	}
-	var ids []int32
 	if q.Prompt != nil {
-		ids = l.tok.Encode(*q.Prompt, token.EncodeOptions{AddSpecial: true})
+		r.Prompt = l.tok.Encode(*q.Prompt, token.EncodeOptions{AddSpecial: true})
 	} else {
 		var err error
-		if _, ids, err = l.tok.Chat(q.Messages, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()}); err != nil {
+		if _, r.Prompt, err = l.tok.Chat(q.Messages, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()}); err != nil {
 			return generateReply{}, err
 		}
 	}
-	samples, err := l.model.Generate(cmd.Context(), []policy.Request{{Prompt: ids, N: n, Stream: stream}}, o)
+	samples, err := l.model.Generate(cmd.Context(), []policy.Request{r}, o)
 	if err != nil {
 		return generateReply{}, err
 	}
-	var r generateReply
+	var reply generateReply
 	for _, s := range samples[0] {
-		r.Completions = append(r.Completions, completion{l.tok.Decode(s.Tokens, true), s.Finish, s.Tokens, s.LogP})
+		reply.Completions = append(reply.Completions, completion{l.tok.Decode(s.Tokens, true), s.Finish, s.Tokens, s.LogP})
 	}
-	return r, nil
+	return reply, nil
 }

@@ -85,6 +85,9 @@ func (t *Tokenizer) Chat(messages []Message, o ChatOptions) (text string, ids []
 	return text, t.encode(nil, text, foreign), nil
 }
 
+// HasChat tells whether there is a template for Chat.
+func (t *Tokenizer) HasChat() bool { return len(t.templates) > 0 }
+
 // template picks the template for chats with or without tools.
 func (t *Tokenizer) template(tools bool) (*template, error) {
 	if tools && t.templates["tool_use"] != nil {

@@ -14,6 +14,10 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return lossy(out.String())
 }
 
+// Bytes is what an id stands for, which need not be whole characters: what Decode, special tokens included, is made of.
+// It is empty for ids that stand for nothing. The caller may not change it.
+func (t *Tokenizer) Bytes(id int32) []byte { return t.bytesOf(id, false) }
+
 // bytesOf is what an id adds to a text.
 func (t *Tokenizer) bytesOf(id int32, skipSpecial bool) []byte {
 	if id < 0 || int(id) >= len(t.vocab.token) || skipSpecial && t.vocab.special[id] {
