@@ -1,11 +1,12 @@
 // Package mix is the weighted sum of several reward providers. Each keeps its own column, so that the trainer can log
-// them one by one, and can normalise each before it adds them up.
+// them one by one, and can normalise each before it adds them up (grpo.multi_objective_aggregation: normalize_then_sum).
 package mix
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -29,11 +30,13 @@ type Part struct {
 type Provider struct{ parts []Part }
 
 var (
-	_ rewards.Provider = (*Provider)(nil)
-	_ rewards.Checker  = (*Provider)(nil)
-	_ rewards.Learner  = (*Provider)(nil)
-	_ rewards.Saver    = (*Provider)(nil)
-	_ rewards.Drawer   = (*Provider)(nil)
+	_ rewards.Provider    = (*Provider)(nil)
+	_ rewards.Checker     = (*Provider)(nil)
+	_ rewards.Preflighter = (*Provider)(nil)
+	_ rewards.Learner     = (*Provider)(nil)
+	_ rewards.Saver       = (*Provider)(nil)
+	_ rewards.Drawer      = (*Provider)(nil)
+	_ io.Closer           = (*Provider)(nil)
 )
 
 // New makes a mix. Names must be different and fit for a folder, weights finite.
@@ -56,7 +59,8 @@ func New(parts ...Part) (*Provider, error) {
 	return &Provider{parts}, nil
 }
 
-// Score implements rewards.Provider. The parts score at the same time; the first error ends the others.
+// Score implements rewards.Provider. The parts score at the same time; the first error ends the others. A part that was done
+// by then keeps what it learned of the step, until the step is scored again.
 func (m *Provider) Score(ctx context.Context, step int, groups []grpo.Group) ([]rewards.Score, error) {
 	total := 0
 	for _, g := range groups {
@@ -144,6 +148,24 @@ func finish(sum *rewards.Score) {
 // Check implements rewards.Checker: every part that reads columns must be able to score the row.
 func (m *Provider) Check(row *grpo.Prompt) error {
 	return each(m, func(_ Part, c rewards.Checker) error { return c.Check(row) })
+}
+
+// Preflight implements rewards.Preflighter: the parts are tried in their order, up to the first that fails.
+func (m *Provider) Preflight(ctx context.Context) error {
+	return each(m, func(_ Part, p rewards.Preflighter) error { return p.Preflight(ctx) })
+}
+
+// Close closes all parts that can be closed, whatever their errors.
+func (m *Provider) Close() error {
+	var errs []error
+	for _, p := range m.parts {
+		if c, ok := p.Provider.(io.Closer); ok {
+			if err := c.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("reward %s: %w", p.Name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Learn implements rewards.Learner: the parts that learn do so one after the other, in their order.

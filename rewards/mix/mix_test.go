@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ func mixed(t testing.TB, parts ...Part) *Provider {
 
 func TestSumAndColumns(t *testing.T) {
 	length := byText{
-		"x": {Value: 0.5, Parts: []rewards.Part{{Name: "short", Weight: 1, Credit: 0.5}}, Turns: []float64{1, 2}},
+		"x": {Value: 0.5, Parts: []rewards.Part{{Name: "short", Weight: 1, Credit: 0.5, Local: true}}, Turns: []float64{1, 2}},
 		"y": rewards.Unscorable("too long"),
 		"z": rewards.Unscorable("too long"),
 	}
@@ -101,7 +102,7 @@ func TestSumAndColumns(t *testing.T) {
 	}
 	want := rewards.Score{
 		Value: 0.75, Reason: "judge: dull", // 2*0.5 - 0.25
-		Parts:   []rewards.Part{{Name: "length/short", Weight: 1, Credit: 0.5}},
+		Parts:   []rewards.Part{{Name: "length/short", Weight: 1, Credit: 0.5, Local: true}},
 		Columns: []rewards.Column{{Name: "length", Weight: 2, Value: 0.5}, {Name: "judge", Weight: -1, Value: 0.25}},
 		Turns:   []float64{-2, -4},
 	}
@@ -163,6 +164,44 @@ func TestCheckAsksThePartsThatCan(t *testing.T) {
 	}
 	if err := mixed(t, Part{"fixed", 1, byText{}}).Check(&grpo.Prompt{ID: "p"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// outside is a part that depends on something outside the run.
+type outside struct {
+	byText
+	tried, closed *[]string
+	name          string
+	err           error
+}
+
+func (o outside) Preflight(ctx context.Context) error {
+	*o.tried = append(*o.tried, o.name)
+	return errors.Join(o.err, ctx.Err())
+}
+
+func (o outside) Close() error {
+	*o.closed = append(*o.closed, o.name)
+	return o.err
+}
+
+func TestPartsAreTriedAndClosed(t *testing.T) {
+	var tried, closed []string
+	part := func(name string, err error) Part { return Part{name, 1, outside{byText{}, &tried, &closed, name, err}} }
+	m := mixed(t, part("a", nil), Part{"fixed", 1, byText{}}, Part{"in", 1, mixed(t, part("b", nil))})
+	if err := errors.Join(m.Preflight(t.Context()), m.Close()); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"a", "b"}; !slices.Equal(tried, want) || !slices.Equal(closed, want) {
+		t.Errorf("tried %v and closed %v, want both %v", tried, closed, want)
+	}
+	down := mixed(t, part("c", errors.New("down")), part("d", errors.New("stuck")))
+	if err := down.Preflight(t.Context()); err == nil || err.Error() != "reward c: down" {
+		t.Errorf("error %v, want that of c", err)
+	}
+	// One that cannot be closed must not keep the next from it.
+	if err := down.Close(); err == nil || err.Error() != "reward c: down\nreward d: stuck" {
+		t.Errorf("error %v, want those of c and d", err)
 	}
 }
 

@@ -1,15 +1,13 @@
 // Package rewardtest is the conformance suite that every reward provider passes: scores land by index whatever the
-// concurrency, cancellation is obeyed, what cannot be scored is said, state survives a checkpoint, inputs stay as they
-// are, and an error names its row.
+// concurrency, cancellation is obeyed, what cannot be scored is said, state survives a checkpoint, a failed step leaves no
+// trace and a repeated one counts once, held-out prompts change nothing, inputs stay as they are, and an error names its row.
 package rewardtest
 
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"maps"
+	"io"
 	"math"
-	"os"
 	"reflect"
 	"runtime"
 	"slices"
@@ -23,14 +21,19 @@ import (
 
 // Suite describes a provider to Run.
 type Suite struct {
-	// New makes a fresh provider, each time in the same state.
+	// New makes a fresh provider, each time in the same state. The suite closes it if it can be closed.
 	New func(t testing.TB) rewards.Provider
 	// Groups makes the inputs, each time anew and equal: several groups whose scores differ, without NaN.
 	Groups func() []grpo.Group
 	// Unscorable are the indices of the scores that must be unscorable.
 	Unscorable []int
+	// Hanging makes a provider that waits in Score for something which never comes, such as the answer of a server. What
+	// arrives on the channel tells that it waits now. nil: the provider waits for nothing outside of it.
+	Hanging func(t testing.TB) (p rewards.Provider, waits <-chan struct{})
 	// Fault is an input that cannot be scored at all; nil: there is none for this provider.
 	Fault *Fault
+
+	patience time.Duration // 0: the default
 }
 
 // Fault is a provider and groups for which Score must fail.
@@ -55,12 +58,25 @@ func Run(t *testing.T, s Suite) {
 func (s Suite) checks() map[string]func(testing.TB) {
 	all := map[string]func(testing.TB){
 		"scores": s.scores, "order": s.order, "concurrency": s.concurrency, "cancellation": s.cancellation,
-		"inputs": s.inputs, "state": s.state,
+		"inputs": s.inputs, "state": s.state, "failure": s.failure, "repeat": s.repeat, "heldout": s.heldOut, "close": s.close,
+	}
+	if s.Hanging != nil {
+		all["hang"] = s.hang
 	}
 	if s.Fault != nil {
 		all["fault"] = s.fault
 	}
 	return all
+}
+
+// fresh makes a provider that is closed at the end of the test.
+func (s Suite) fresh(t testing.TB) rewards.Provider {
+	t.Helper()
+	p := s.New(t)
+	if c, ok := p.(io.Closer); ok {
+		t.Cleanup(func() { c.Close() })
+	}
+	return p
 }
 
 // score scores groups with p, one score per completion, or ends the test.
@@ -82,7 +98,7 @@ func score(t testing.TB, p rewards.Provider, step int, groups []grpo.Group) []re
 
 // scores checks what each score must be.
 func (s Suite) scores(t testing.TB) {
-	for i, x := range score(t, s.New(t), 0, s.Groups()) {
+	for i, x := range score(t, s.fresh(t), 0, s.Groups()) {
 		if want := slices.Contains(s.Unscorable, i); x.Unscorable != want {
 			t.Errorf("score %d: unscorable is %v, want %v", i, x.Unscorable, want)
 		}
@@ -113,70 +129,34 @@ func wellFormed(t testing.TB, i int, x rewards.Score) {
 
 // order: a group's scores do not depend on the groups beside it, and follow their completions.
 func (s Suite) order(t testing.TB) {
-	want := byText(s.Groups(), score(t, s.New(t), 0, s.Groups()))
-	turned := s.Groups()
-	slices.Reverse(turned)
-	for _, g := range turned {
-		slices.Reverse(g.Completions)
-	}
-	same(t, "in reverse order", byText(turned, score(t, s.New(t), 0, turned)), want)
+	want := byText(s.Groups(), score(t, s.fresh(t), 0, s.Groups()))
+	back := turned(s.Groups())
+	slices.Reverse(back)
+	same(t, "in reverse order", byText(back, score(t, s.fresh(t), 0, back)), want)
 	for _, g := range s.Groups() {
 		alone := []grpo.Group{g}
-		got := byText(alone, score(t, s.New(t), 0, alone))
+		got := byText(alone, score(t, s.fresh(t), 0, alone))
 		for key := range got {
 			same(t, "alone", map[string]rewards.Score{key: got[key]}, map[string]rewards.Score{key: want[key]})
 		}
 	}
 }
 
-// byText keys scores by prompt and text.
-func byText(groups []grpo.Group, scores []rewards.Score) map[string]rewards.Score {
-	m := map[string]rewards.Score{}
+// turned reverses the completions of every group.
+func turned(groups []grpo.Group) []grpo.Group {
 	for _, g := range groups {
-		for _, c := range g.Completions {
-			m[g.Prompt.ID+"\x00"+c.Text] = scores[0]
-			scores = scores[1:]
-		}
+		slices.Reverse(g.Completions)
 	}
-	return m
-}
-
-func same(t testing.TB, how string, got, want map[string]rewards.Score) {
-	t.Helper()
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if !equal(got[key], want[key]) {
-			t.Errorf("%q scored %s: %+v, before %+v", key, how, got[key], want[key])
-		}
-	}
-}
-
-// equal compares all of two scores, NaN being equal to itself.
-func equal(a, b rewards.Score) bool {
-	return reflect.DeepEqual(withoutNaN(a), withoutNaN(b))
-}
-
-// withoutNaN replaces NaN, which differs from itself, by a number that no score has.
-func withoutNaN(x rewards.Score) rewards.Score {
-	fill := func(v float64) float64 {
-		if math.IsNaN(v) {
-			return math.Inf(-1)
-		}
-		return v
-	}
-	x.Value, x.Columns = fill(x.Value), slices.Clone(x.Columns)
-	for i := range x.Columns {
-		x.Columns[i].Value = fill(x.Columns[i].Value)
-	}
-	return x
+	return groups
 }
 
 // concurrency: the scores are the same on one processor and on many.
 func (s Suite) concurrency(t testing.TB) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	want := score(t, s.New(t), 0, s.Groups())
+	want := score(t, s.fresh(t), 0, s.Groups())
 	runtime.GOMAXPROCS(8)
 	for range 20 {
-		if got := score(t, s.New(t), 0, s.Groups()); !slices.EqualFunc(got, want, equal) {
+		if got := score(t, s.fresh(t), 0, s.Groups()); !slices.EqualFunc(got, want, equal) {
 			t.Fatalf("on 8 processors %+v, on one %+v", got, want)
 		}
 	}
@@ -186,13 +166,60 @@ func (s Suite) concurrency(t testing.TB) {
 func (s Suite) cancellation(t testing.TB) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	began := time.Now()
-	if _, err := s.New(t).Score(ctx, 0, s.Groups()); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v after cancellation, want %v", err, context.Canceled)
+	s.cancelled(t, s.called(ctx, s.fresh(t)))
+}
+
+// hang: Score returns the context's error soon, also while it waits for something outside, and leaves no trace.
+func (s Suite) hang(t testing.TB) {
+	p, waits := s.Hanging(t)
+	if c, ok := p.(io.Closer); ok {
+		t.Cleanup(func() { c.Close() })
 	}
-	if took := time.Since(began); took > patience {
-		t.Errorf("returned %v after cancellation", took)
+	before := files(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	returned := s.called(ctx, p)
+	select {
+	case <-waits:
+	case err := <-returned:
+		t.Fatalf("Score returned (%v) although it was to hang", err)
+	case <-time.After(s.wait()):
+		t.Fatal("Score does not come to what it was to hang in")
 	}
+	cancel()
+	s.cancelled(t, returned)
+	sameFiles(t, "a cancelled step", files(t, p), before)
+}
+
+// called is the error of a call of Score that has begun.
+func (s Suite) called(ctx context.Context, p rewards.Provider) <-chan error {
+	returned := make(chan error, 1)
+	groups := s.Groups()
+	go func() {
+		_, err := p.Score(ctx, 0, groups)
+		returned <- err
+	}()
+	return returned
+}
+
+// cancelled checks the error of a call whose context has just been cancelled.
+func (s Suite) cancelled(t testing.TB, returned <-chan error) {
+	t.Helper()
+	select {
+	case err := <-returned:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v after cancellation, want %v", err, context.Canceled)
+		}
+	case <-time.After(s.wait()):
+		t.Fatalf("Score has not returned %v after cancellation", s.wait())
+	}
+}
+
+func (s Suite) wait() time.Duration {
+	if s.patience > 0 {
+		return s.patience
+	}
+	return patience
 }
 
 // inputs: scoring changes nothing in the groups.
@@ -201,90 +228,30 @@ func (s Suite) inputs(t testing.TB) {
 	if !reflect.DeepEqual(groups, s.Groups()) {
 		t.Fatal("Groups must return equal groups each time")
 	}
-	score(t, s.New(t), 0, groups)
+	score(t, s.fresh(t), 0, groups)
 	if !reflect.DeepEqual(groups, s.Groups()) {
 		t.Error("Score changed its groups")
 	}
 }
 
-// state: a provider that was loaded goes on as the one that was saved, and saves the same files.
-func (s Suite) state(t testing.TB) {
-	first := s.New(t)
-	saver, ok := first.(rewards.Saver)
+// close: a provider can be closed after use, and again.
+func (s Suite) close(t testing.TB) {
+	p := s.fresh(t)
+	c, ok := p.(io.Closer)
 	if !ok {
-		return // the provider has no state
+		return
 	}
-	for step := range 3 {
-		s.step(t, first, step)
-	}
-	dir := t.TempDir()
-	if err := saver.Save(dir); err != nil {
-		t.Fatal(err)
-	}
-	second := s.New(t)
-	if err := second.(rewards.Saver).Load(dir); err != nil {
-		t.Fatal(err)
-	}
-	score(t, first, rewards.HeldOut, s.Groups())
-	if before, after := files(t, second.(rewards.Saver)), files(t, saver); !maps.Equal(before, after) {
-		t.Errorf("held-out prompts changed what is saved from %v to %v", before, after)
-	}
-	for step := 3; step < 6; step++ {
-		want, got := s.step(t, first, step), s.step(t, second, step)
-		if !slices.EqualFunc(got, want, equal) {
-			t.Errorf("step %d after loading: %+v, without interruption %+v", step, got, want)
+	score(t, p, 0, s.Groups())
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
 		}
-	}
-	if a, b := files(t, saver), files(t, second.(rewards.Saver)); !maps.Equal(a, b) {
-		t.Errorf("saved after loading %v, without interruption %v", b, a)
 	}
 }
 
-// step scores and lets p learn, as the trainer does.
-func (s Suite) step(t testing.TB, p rewards.Provider, step int) []rewards.Score {
-	t.Helper()
-	groups := s.Groups()
-	scores := score(t, p, step, groups)
-	i := 0
-	for _, g := range groups {
-		for _, c := range g.Completions {
-			c.Reward, c.Rewards = scores[i].Value, []float64{scores[i].Value}
-			i++
-		}
-	}
-	if l, ok := p.(rewards.Learner); ok {
-		if err := l.Learn(t.Context(), step, groups); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scores
-}
-
-// files is what p saves: path -> content.
-func files(t testing.TB, p rewards.Saver) map[string]string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := p.Save(dir); err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	root := os.DirFS(dir)
-	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(root, path)
-		all[path] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-// fault: the error is a *rewards.Error with the right place, which its text names.
+// fault: the error is a *rewards.Error with the right place, which its text names, and leaves no trace.
 func (s Suite) fault(t testing.TB) {
+	before := files(t, s.Fault.Provider)
 	_, err := s.Fault.Provider.Score(t.Context(), 0, s.Fault.Groups)
 	var at *rewards.Error
 	if !errors.As(err, &at) {
@@ -296,4 +263,5 @@ func (s Suite) fault(t testing.TB) {
 	if !strings.Contains(err.Error(), at.Error()) {
 		t.Errorf("the error %q does not say %q", err, at)
 	}
+	sameFiles(t, "a step that cannot be scored", files(t, s.Fault.Provider), before)
 }

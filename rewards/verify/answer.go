@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -16,7 +14,7 @@ import (
 // answer is what the kinds match and number share: where the completion's answer stands, and the right ones. The right
 // answer is read in the same way if it carries the same mark, so that a column may hold whole worked solutions.
 type answer struct {
-	From    string `json:"from"`    // text (default), line: the last one, boxed: the last \boxed{}, hash: GSM8K's #### n
+	From    string `json:"from"`    // text (default), line: the last one, boxed: the last \boxed{}, hash: GSM8K's #### n, choice: GPQA's Answer: A
 	Pattern string `json:"pattern"` // instead of from: the first group, or all, of a regular expression's last match
 	Answer  any    `json:"answer"`  // the right answer, or a list of which any is right
 	Column  string `json:"column"`  // instead of answer: the data column that holds it
@@ -69,8 +67,10 @@ func (a *answer) finder() (func(string) (string, bool), error) {
 		return lastBoxed, nil
 	case "hash":
 		return afterHash, nil
+	case "choice":
+		return chosen, nil
 	}
-	return nil, fmt.Errorf("from is %q: use text, line, boxed or hash", a.From)
+	return nil, fmt.Errorf("from is %q: use text, line, boxed, hash or choice", a.From)
 }
 
 // texts takes a JSON value as a list of answers.
@@ -126,6 +126,18 @@ func afterHash(text string) (string, bool) {
 	return strings.ReplaceAll(groups[1], ",", ""), true
 }
 
+// choiceMark is the pattern by which simple-evals reads the answer to a question of GPQA: the first match, as it is
+// written, so that a small letter is wrong.
+var choiceMark = regexp.MustCompile(`(?i)Answer[ \t]*:[ \t]*\$?([A-D])\$?`)
+
+func chosen(text string) (string, bool) {
+	groups := choiceMark.FindStringSubmatch(text)
+	if groups == nil {
+		return "", false
+	}
+	return groups[1], true
+}
+
 // lastBoxed is what stands in the last \boxed{}, whose braces may be nested.
 func lastBoxed(text string) (string, bool) {
 	const mark = `\boxed{`
@@ -156,7 +168,7 @@ type match struct {
 	Compare string `json:"compare"`
 }
 
-func (k *match) compile(row *grpo.Prompt) (check, error) {
+func (k *match) compile(row *grpo.Prompt) (Check, error) {
 	var form func(string) string
 	switch k.Compare {
 	case "exact":
@@ -217,83 +229,4 @@ func runLength(s string, word bool) int {
 		}
 	}
 	return len(s)
-}
-
-// number gives full credit if the last number of the answer is a right one, up to a tolerance.
-type number struct {
-	answer
-	Tolerance float64 `json:"tolerance"` // absolute difference allowed
-	Relative  float64 `json:"relative"`  // further difference allowed, as a share of the right number
-}
-
-func (k *number) compile(row *grpo.Prompt) (check, error) {
-	if !(k.Tolerance >= 0) || !(k.Relative >= 0) {
-		return nil, errors.New("tolerance and relative must not be negative")
-	}
-	find, right, err := k.prepare(row)
-	if err != nil {
-		return nil, err
-	}
-	values := make([]float64, len(right))
-	for i, r := range right {
-		var ok bool
-		if values[i], ok = lastNumber(r); !ok {
-			return nil, fmt.Errorf("the right answer %q holds no number", r)
-		}
-	}
-	return func(c *grpo.Completion) (float64, string) {
-		text, _ := find(c.Text)
-		got, ok := lastNumber(text)
-		if !ok {
-			return 0, "no number found"
-		}
-		for _, v := range values {
-			if math.Abs(got-v) <= k.Tolerance+k.Relative*math.Abs(v) {
-				return 1, "right"
-			}
-		}
-		return 0, fmt.Sprintf("%v is not %v", got, values)
-	}, nil
-}
-
-const decimal = `(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)`
-
-var (
-	// numberRun has the groups sign, numerator and denominator of \frac, number, and denominator behind a slash.
-	numberRun = regexp.MustCompile(`(-?)(?:` +
-		`\\[dt]?frac\{\s*(-?` + decimal + `)\s*\}\{\s*(-?` + decimal + `)\s*\}` +
-		`|(` + decimal + `(?:[eE][-+]?\d+)?)(?:\s*/\s*(` + decimal + `))?)`)
-	plainSign = strings.NewReplacer(`\$`, "", "$", "", "−", "-")
-)
-
-// lastNumber reads the last number in a text: 1,234.5, -3, .5, 2e3, 3/4 or \frac{3}{4}, with or without a $ before it.
-// A minus that follows a letter or a digit is a dash.
-func lastNumber(text string) (float64, bool) {
-	text = plainSign.Replace(text)
-	all := numberRun.FindAllStringSubmatchIndex(text, -1)
-	if len(all) == 0 {
-		return 0, false
-	}
-	at := all[len(all)-1]
-	group := func(i int) string {
-		if at[2*i] < 0 {
-			return ""
-		}
-		return strings.ReplaceAll(text[at[2*i]:at[2*i+1]], ",", "")
-	}
-	over, under := group(4), group(5)
-	if over == "" {
-		over, under = group(2), group(3)
-	}
-	x, err := strconv.ParseFloat(over, 64)
-	if err == nil && under != "" {
-		var d float64
-		d, err = strconv.ParseFloat(under, 64)
-		x /= d
-	}
-	before := lastRune(text[:at[0]])
-	if group(1) == "-" && !inWord(before) {
-		x = -x
-	}
-	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
 }

@@ -10,7 +10,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	fresh := func(t testing.TB) rewards.Provider {
-		p, err := New(map[string]any{"column": "checks"})
+		p, err := New(rewards.Run{}, map[string]any{"column": "checks"})
 		if err != nil {
 			t.Fatal(err)
 		}

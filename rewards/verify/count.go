@@ -24,7 +24,7 @@ type count struct {
 	HalfAt  float64   `json:"half_at"` // instead of partial: credit 1/(1+off/half_at), which never stops falling
 }
 
-func (k *count) compile(*grpo.Prompt) (check, error) {
+func (k *count) compile(*grpo.Prompt) (Check, error) {
 	low, high, err := k.bounds()
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ type distinct struct {
 	Among []string `json:"among"` // for words: only those of this list
 }
 
-func (k *distinct) compile(*grpo.Prompt) (check, error) {
+func (k *distinct) compile(*grpo.Prompt) (Check, error) {
 	split, err := splitter(k.Unit, k.Among)
 	if err != nil {
 		return nil, err

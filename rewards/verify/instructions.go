@@ -9,7 +9,46 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards/verify/instruct"
 )
 
-// instructions checks a row's IFEval instructions (package instruct), whose ids and arguments stand in two columns.
+// instruction checks one IFEval instruction (package instruct), the same for every row: a criterion by itself.
+type instruction struct {
+	ID     string         `json:"id"`     // such as keywords:existence
+	Kwargs map[string]any `json:"kwargs"` // its arguments, under IFEval's names
+	Mode   string         `json:"mode"`   // the official readings: strict or loose
+}
+
+func (k *instruction) compile(*grpo.Prompt) (Check, error) {
+	if k.ID == "" {
+		return nil, errors.New("id is not set: give an instruction of IFEval, such as keywords:existence")
+	}
+	if err := validMode(k.Mode); err != nil {
+		return nil, err
+	}
+	i, err := instruct.Compile(k.ID, k.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *grpo.Completion) (float64, string) {
+		ok := follows(i, k.Mode, c.Text)
+		return yes(ok), verdict(ok, "followed", "not followed")
+	}, nil
+}
+
+func validMode(mode string) error {
+	if mode != "strict" && mode != "loose" {
+		return fmt.Errorf("mode is %q: use strict or loose", mode)
+	}
+	return nil
+}
+
+// follows is the official verdict on a response.
+func follows(i *instruct.Instruction, mode, response string) bool {
+	if mode == "loose" {
+		return i.Loose(response)
+	}
+	return i.Strict(response)
+}
+
+// instructions checks a row's own IFEval instructions, whose ids and arguments stand in two columns.
 type instructions struct {
 	IDs         string `json:"ids"`         // column with the list of ids
 	Kwargs      string `json:"kwargs"`      // column with the list of their arguments
@@ -18,7 +57,7 @@ type instructions struct {
 	Unsupported string `json:"unsupported"` // an id that cannot be checked: fail, or skip it; a row of only such ids is not checked
 }
 
-func (k *instructions) compile(row *grpo.Prompt) (check, error) {
+func (k *instructions) compile(row *grpo.Prompt) (Check, error) {
 	if err := k.validate(); err != nil || row == nil {
 		return nil, err
 	}
@@ -29,11 +68,7 @@ func (k *instructions) compile(row *grpo.Prompt) (check, error) {
 	return func(c *grpo.Completion) (float64, string) {
 		var broken []string
 		for _, i := range all {
-			follows := i.Strict
-			if k.Mode == "loose" {
-				follows = i.Loose
-			}
-			if !follows(c.Text) {
+			if !follows(i, k.Mode, c.Text) {
 				broken = append(broken, i.ID)
 			}
 		}
@@ -55,14 +90,12 @@ func (k *instructions) validate() error {
 	switch {
 	case k.IDs == "" || k.Kwargs == "":
 		return errors.New("ids and kwargs must name columns")
-	case k.Mode != "strict" && k.Mode != "loose":
-		return fmt.Errorf("mode is %q: use strict or loose", k.Mode)
 	case k.Credit != "share" && k.Credit != "all":
 		return fmt.Errorf("credit is %q: use share or all", k.Credit)
 	case k.Unsupported != "fail" && k.Unsupported != "skip":
 		return fmt.Errorf("unsupported is %q: use fail or skip", k.Unsupported)
 	}
-	return nil
+	return validMode(k.Mode)
 }
 
 // read compiles the row's instructions.

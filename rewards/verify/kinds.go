@@ -23,6 +23,7 @@ var kinds = map[string]func() kind{
 	"distinct":    func() kind { return &distinct{Unit: "words"} },
 	"case":        func() kind { return &letterCase{} },
 	"json":        func() kind { return &jsonText{} },
+	"instruction": func() kind { return &instruction{Mode: "strict"} },
 	"instructions": func() kind {
 		return &instructions{IDs: "instruction_id_list", Kwargs: "kwargs", Mode: "strict", Credit: "share", Unsupported: "fail"}
 	},
@@ -34,11 +35,31 @@ var kinds = map[string]func() kind{
 type kind interface {
 	// compile makes the check ready for a row. A nil check does not apply to it. An error says what is wrong with the
 	// settings or the row. Without a row (nil) only the settings are looked at.
-	compile(row *grpo.Prompt) (check, error)
+	compile(row *grpo.Prompt) (Check, error)
 }
 
-// check gives a completion a credit in [0,1] and says why.
-type check func(c *grpo.Completion) (credit float64, reason string)
+// Check gives a completion a credit in [0,1] and says why. It may be called by several goroutines.
+type Check func(c *grpo.Completion) (credit float64, reason string)
+
+// Compile makes one check ready for a row, for criteria of a rubric that a program scores. settings are an entry of the
+// option checks without name and weight, which are the criterion's. Without a row (nil) only the settings are looked at
+// and there may be no Check; with one, a nil Check does not apply to the row.
+func Compile(settings map[string]any, row *grpo.Prompt) (Check, error) {
+	for _, name := range []string{"name", "weight"} {
+		if _, set := settings[name]; set {
+			return nil, fmt.Errorf("verify: check: %s is the criterion's own: set it there", name)
+		}
+	}
+	c, err := decode(settings)
+	if err != nil {
+		return nil, fmt.Errorf("verify: check: %w", err)
+	}
+	check, err := c.kind.compile(row)
+	if err != nil {
+		return nil, fmt.Errorf("verify: check %s: %w", c.name, err)
+	}
+	return check, nil
+}
 
 // criterion is one entry of a list of checks.
 type criterion struct {
@@ -50,7 +71,7 @@ type criterion struct {
 // ready is a criterion whose check has been made ready for a row.
 type ready struct {
 	criterion
-	check check
+	check Check
 }
 
 // criteria decodes a list of checks.

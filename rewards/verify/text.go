@@ -18,7 +18,7 @@ type pattern struct {
 	Forbid  bool   `json:"forbid"` // full credit if it does not match
 }
 
-func (k *pattern) compile(*grpo.Prompt) (check, error) {
+func (k *pattern) compile(*grpo.Prompt) (Check, error) {
 	text := k.Pattern
 	if k.Full {
 		text = `\A(?:` + text + `)\z`
@@ -61,7 +61,7 @@ type contains struct {
 	MatchCase  bool     `json:"match_case"`
 }
 
-func (k *contains) compile(*grpo.Prompt) (check, error) {
+func (k *contains) compile(*grpo.Prompt) (Check, error) {
 	if len(k.All)+len(k.Any)+len(k.None) == 0 {
 		return nil, errors.New("nothing to look for: set all, any or none")
 	}
@@ -125,7 +125,7 @@ type affix struct {
 	end       bool
 }
 
-func (k *affix) compile(*grpo.Prompt) (check, error) {
+func (k *affix) compile(*grpo.Prompt) (Check, error) {
 	if k.Text == "" {
 		return nil, errors.New("text is empty: set what the completion must begin or end with")
 	}
@@ -149,7 +149,7 @@ type letterCase struct {
 	Partial float64 `json:"partial"` // credit if some are wrong, but no more than that share
 }
 
-func (k *letterCase) compile(*grpo.Prompt) (check, error) {
+func (k *letterCase) compile(*grpo.Prompt) (Check, error) {
 	var as func(word string) string // the word as it should be
 	switch k.Style {
 	case "lower":

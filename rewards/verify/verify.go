@@ -50,9 +50,9 @@ var (
 	_ rewards.Checker  = (*Provider)(nil)
 )
 
-// New makes a provider from settings as a configuration file has them. Unknown settings, kinds and names are errors
-// that suggest the nearest one.
-func New(settings map[string]any) (rewards.Provider, error) {
+// New makes a provider from settings as a configuration file has them; it needs nothing of the run. Unknown settings, kinds
+// and names are errors that suggest the nearest one.
+func New(_ rewards.Run, settings map[string]any) (rewards.Provider, error) {
 	o := Default()
 	if err := options.Decode(settings, &o); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)

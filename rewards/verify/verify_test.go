@@ -30,7 +30,7 @@ func tryValue(settings string, columns map[string]any, c *grpo.Completion) (rewa
 	if err := json.Unmarshal([]byte(settings), &o); err != nil {
 		panic(err)
 	}
-	p, err := New(o)
+	p, err := New(rewards.Run{}, o)
 	if err != nil {
 		return rewards.Score{}, err
 	}
@@ -214,7 +214,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{one(`{"kind": "match"}`), "set answer, or column"},
 		{one(`{"kind": "match", "answer": "a", "column": "b"}`), "set answer, or column"},
 		{one(`{"kind": "match", "answer": {}}`), "answer: is map[]: give a text"},
-		{one(`{"kind": "match", "answer": "a", "from": "box"}`), `from is "box": use text, line, boxed or hash`},
+		{one(`{"kind": "match", "answer": "a", "from": "box"}`), `from is "box": use text, line, boxed, hash or choice`},
 		{one(`{"kind": "match", "answer": "a", "from": "line", "pattern": "a"}`), "from and pattern are set"},
 		{one(`{"kind": "match", "answer": "a", "compare": "fuzzy"}`), `compare is "fuzzy"`},
 		{one(`{"kind": "number", "answer": "many"}`), `the right answer "many" holds no number`},
@@ -237,7 +237,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 }
 
 func TestCheckFindsABadRowBeforeTheRun(t *testing.T) {
-	p, err := New(map[string]any{"column": "checks"})
+	p, err := New(rewards.Run{}, map[string]any{"column": "checks"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,17 +380,19 @@ func TestTextIsHotpotQAsExactMatch(t *testing.T) {
 }
 
 func FuzzCreditsAreShares(f *testing.F) {
-	p, err := New(map[string]any{"checks": []map[string]any{
+	p, err := New(rewards.Run{}, map[string]any{"checks": []map[string]any{
 		{"kind": "match", "answer": "a", "compare": "text", "from": "line"}, {"kind": "number", "answer": 1, "from": "boxed"},
 		{"kind": "number", "answer": 1}, {"kind": "contains", "any": []string{"é", "a"}, "whole_words": true},
 		{"kind": "starts_with", "text": "İ"}, {"kind": "count", "exactly": 2, "half_at": 1.5}, {"kind": "distinct", "unit": "paragraphs"},
 		{"kind": "case", "style": "title", "slack": 0.5, "partial": 0.5}, {"kind": "json", "fenced": true, "keys": []string{"a"}},
+		{"kind": "json", "schema": map[string]any{"type": []string{"object", "number"}, "multipleOf": 0.5, "minimum": -3}},
+		{"kind": "match", "answer": "A", "from": "choice"}, {"kind": "instruction", "id": "detectable_format:json_format"},
 		{"kind": "think_format"}, {"kind": "count", "unit": "sentences", "max": 3, "partial": []float64{0.5}},
 	}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, s := range []string{"", "\\boxed{{}", "1/0 -1e999 .", "éa\u0301 \xff\n\n \n", "```json{\"a\":1}```", "<think></think>", "Σ. İ!"} {
+	for _, s := range []string{"", "\\boxed{{}", "1/0 -1e999 .", "éa\u0301 \xff\n\n \n", "```json{\"a\":1}```", "-1e-9999999", "<think></think>", "Σ. İ!"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

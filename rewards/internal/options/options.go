@@ -44,6 +44,7 @@ func Decode(m map[string]any, dst any) error {
 // Unknown is the error for a name that is not among known: it says which one may have been meant.
 func Unknown(what, name string, known []string) error {
 	slices.Sort(known)
+	known = slices.Compact(known) // a struct may hide an option of one that it embeds
 	if best := suggest.Nearest(name, known); best != "" {
 		return fmt.Errorf("unknown %s %q: did you mean %q?", what, name, best)
 	}
