@@ -190,7 +190,7 @@ func TestNames(t *testing.T) {
 		"one weight": {args: []string{"reward_weights=[0.5]"}, set: func(c *Config) { c.Reward.Weight = 0.5 }},
 		"weights": {args: []string{"reward_weights=2,3", "reward.kind=mix", "reward.parts=[{kind: verify}, {kind: verify, name: v}]"}, set: func(c *Config) {
 			c.Reward.Kind = "mix"
-			c.Reward.Parts = []Reward{{Kind: "verify", Weight: 2}, {Kind: "verify", Name: "v", Weight: 3}}
+			c.Reward.Parts = []RewardPart{{Kind: "verify", Weight: 2}, {Kind: "verify", Name: "v", Weight: 3}}
 		}},
 		"ignored":           {args: []string{"vllm_mode=server"}, set: func(*Config) {}, note: "vllm_mode: ignored"},
 		"ignored as is":     {args: []string{"vllm_mode=colocate", "ddp_backend=null"}, set: func(*Config) {}},

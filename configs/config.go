@@ -46,7 +46,12 @@ func Default() *Config {
 			LearningRate: loraLearningRate, LRSchedulerType: "linear",
 			AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1, MaxBadSteps: 3,
 		},
-		Reward:     Reward{Kind: "verify", Weight: 1},
+		Reward: Reward{RewardPart: RewardPart{Kind: "verify", Weight: 1}, MaxUnscorable: 0.5, ScoreRetries: 1},
+		Judge: Judge{
+			JudgeModel:     JudgeModel{MaxTokens: 2048, Timeout: 120, MaxConcurrency: 16},
+			ResponseFormat: "auto", SendSeed: true, MaxRetries: 5, RetryMin: 1, RetryMax: 60, MaxElapsed: 600,
+			MaxFailures: 20, Cooldown: 30, MaxOutage: 300, CacheMB: 1024,
+		},
 		Checkpoint: Checkpoint{SaveSteps: 50},
 		Eval:       Eval{EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy},
 		Track:      Track{LoggingSteps: 10, Progress: "auto"},

@@ -31,7 +31,7 @@ func (n Note) String() string {
 }
 
 // Load reads the files in order, then the RUBICON_ variables of env (as from os.Environ), then overrides ("key=value"); what
-// comes later wins, lists as a whole, mappings key by key. The result is valid. The notes are for the user to see. The
+// comes later wins, lists as a whole, mappings key by key; another reward.kind begins its options anew. The result is valid. The notes are for the user to see. The
 // error joins all faults, each with its place and what to do.
 func Load(files, overrides, env []string) (*Config, []Note, error) {
 	l := newLoader()
@@ -41,7 +41,9 @@ func Load(files, overrides, env []string) (*Config, []Note, error) {
 	}
 	l.environment(env)
 	l.commit()
-	for _, o := range overrides {
+	isKind := func(o string) bool { return strings.HasPrefix(o, "reward.kind=") }
+	last := slices.DeleteFunc(slices.Clone(overrides), isKind)
+	for _, o := range append(slices.DeleteFunc(slices.Clone(overrides), func(o string) bool { return !isKind(o) }), last...) {
 		l.override(o)
 		l.commit()
 	}
@@ -60,7 +62,10 @@ func Load(files, overrides, env []string) (*Config, []Note, error) {
 }
 
 // leaf is a checked value on its way through viper, which leaves types that it does not know alone.
-type leaf struct{ value reflect.Value }
+type leaf struct {
+	value reflect.Value
+	whole bool // of a mapping: it replaces what stands in earlier layers
+}
 
 // loader collects what the sources say, and every fault on the way.
 type loader struct {
@@ -161,35 +166,55 @@ func (l *loader) set(f field, n *yaml.Node, key, from string) {
 		l.fail(from, key, "sets %s, which %s sets too: remove one", f.Path, l.sources[f.Path])
 		return
 	}
-	if f.Type.Kind() == reflect.Map && !isNull(n) {
-		v = merged(l.current(f.Path), v)
+	x := &leaf{value: v, whole: isNull(n)}
+	if before := l.layer[f.Path]; before != nil && !x.whole {
+		x.value, x.whole = merged(before.value, v), before.whole
 	}
-	l.layer[f.Path] = &leaf{v}
+	l.layer[f.Path] = x
 	l.sources[f.Path] = from
-}
-
-// current is the value of a path so far; the zero Value if there is none.
-func (l *loader) current(path string) reflect.Value {
-	if x := l.layer[path]; x != nil {
-		return x.value
-	}
-	if x, ok := l.store.Get(path).(*leaf); ok {
-		return x.value
-	}
-	return reflect.Value{}
 }
 
 // commit makes the layer being read the strongest so far.
 func (l *loader) commit() {
 	for path, from := range l.pending.off {
 		f, _ := l.schema.field(path)
-		l.layer[path], l.sources[path] = &leaf{reflect.Zero(f.Type)}, from
+		l.layer[path], l.sources[path] = &leaf{value: reflect.Zero(f.Type)}, from
 	}
 	l.pending.off = nil
+	l.newReward()
 	for path, x := range l.layer {
+		if before := l.stored(path); before != nil && x.value.Kind() == reflect.Map && !x.whole {
+			x.value = merged(before.value, x.value)
+		}
 		l.store.Set(path, x)
 	}
 	l.layer = map[string]*leaf{}
+}
+
+// stored is what earlier layers say; nil: nothing.
+func (l *loader) stored(path string) *leaf {
+	x, _ := l.store.Get(path).(*leaf)
+	return x
+}
+
+// newReward begins the options of the reward anew where the layer being read names another kind: those of the one before are
+// none of this one's.
+func (l *loader) newReward() {
+	x := l.layer["reward.kind"]
+	if x == nil || l.stored("reward.options") == nil {
+		return
+	}
+	kind := Default().Reward.Kind
+	if before := l.stored("reward.kind"); before != nil {
+		kind = before.value.String()
+	}
+	if kind == x.value.String() {
+		return
+	}
+	if l.layer["reward.options"] == nil {
+		l.layer["reward.options"] = &leaf{value: reflect.Zero(reflect.TypeFor[map[string]any]())}
+	}
+	l.layer["reward.options"].whole = true
 }
 
 // fill writes everything that was set into c.

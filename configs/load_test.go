@@ -67,6 +67,28 @@ reward:
 	}
 }
 
+// The options of one kind of reward are none of another's: a layer that changes the kind begins them anew, wherever in the
+// layer it says so, and a layer that repeats it adds to them.
+func TestLoadAnotherKindOfReward(t *testing.T) {
+	a := write(t, "a.yaml", "reward: {options: {checks: [1], column: c}, kind: verify}")
+	b := write(t, "b.yaml", "reward: {options: {rubric: [2]}, kind: rubric}")
+	for _, tt := range []struct {
+		files, overrides []string
+		want             map[string]any
+	}{
+		{[]string{a, b}, nil, map[string]any{"rubric": []any{2}}},
+		{[]string{a}, []string{"reward.options.mode=implicit", "reward.kind=rubric"}, map[string]any{"mode": "implicit"}},
+		{[]string{a}, []string{"reward.kind=rubric"}, nil},
+		{[]string{a}, []string{"reward.kind=verify", "reward.options.clip=signed"}, map[string]any{"checks": []any{1}, "column": "c", "clip": "signed"}},
+		{[]string{b, a}, []string{"reward.kind=rare"}, nil},
+	} {
+		c, _ := mustLoad(t, tt.files, tt.overrides, nil)
+		if !reflect.DeepEqual(c.Reward.Options, tt.want) {
+			t.Errorf("%v %v: options %#v, want %#v", tt.files, tt.overrides, c.Reward.Options, tt.want)
+		}
+	}
+}
+
 func TestLoadText(t *testing.T) {
 	c, _ := mustLoad(t, nil, []string{
 		"run_name=123", "data.train_files=a.jsonl, b.parquet", "eval.files=[c.jsonl]", "rollout.stop=", "data.system_prompt=a: b # c",
@@ -80,7 +102,7 @@ func TestLoadText(t *testing.T) {
 	want.GRPO.EpsilonHigh = ptr(0.28)
 	want.Optim.MaxSteps, want.Rollout.TopP = 1000, 0.9
 	want.Reward.Kind = "mix"
-	want.Reward.Parts = []Reward{{Kind: "verify", Weight: 2}, {Kind: "verify", Name: "h", Weight: 1}}
+	want.Reward.Parts = []RewardPart{{Kind: "verify", Weight: 2}, {Kind: "verify", Name: "h", Weight: 1}}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v\nwant %+v", c, want)
 	}

@@ -112,22 +112,65 @@ type LRSchedulerKwargs struct {
 	MinLRRatio     *float64 `yaml:"min_lr_ratio" min:"0" max:"1" doc:"warmup_stable_decay: lowest rate as a share of the highest (0)."`
 }
 
-// Reward is one reward provider, or several of them weighed.
+// Reward is what scores a completion: one provider, or several of them weighed.
 type Reward struct {
-	Kind    string         `yaml:"kind" enum:"verify|mix" doc:"Provider. verify: checks by programs. mix: the weighted sum of parts."`
-	Name    string         `yaml:"name" doc:"Name in metrics (rewards/NAME/mean). Empty: its kind."`
-	Weight  float64        `yaml:"weight" doc:"What its value is multiplied by."`
-	Options map[string]any `yaml:"options" doc:"The provider's own settings; each provider documents and checks its own."`
-	Parts   []Reward       `yaml:"parts" doc:"The providers of a mix: a list of {kind, name, weight, options}."`
+	RewardPart    `yaml:",inline"`
+	Parts         []RewardPart `yaml:"parts" doc:"The providers of a mix: a list of {kind, name, weight, options}."`
+	MaxUnscorable float64      `yaml:"max_unscorable" min:"0" max:"1" doc:"Share of a generation's completions that may be unscorable. If it is more, the generation is scored again; then the run pauses with a checkpoint."`
+	ScoreRetries  int          `yaml:"score_retries" min:"0" doc:"How often such a generation is scored again before the run pauses."`
 }
 
-func (r *Reward) setDefaults() { r.Weight = 1 }
+// RewardPart is one reward provider.
+type RewardPart struct {
+	Kind    string         `yaml:"kind" enum:"verify|rubric|rare|http|exec|mix" doc:"Provider. verify: checks by programs. rubric: criteria that a judge scores. rare: such criteria, of which those that the current completions saturate are replaced. http: a reward server of your own. exec: a command of your own. mix: the weighted sum of parts."`
+	Name    string         `yaml:"name" doc:"Name in metrics (rewards/NAME/mean). Empty: its kind."`
+	Weight  float64        `yaml:"weight" doc:"What its value is multiplied by."`
+	Options map[string]any `yaml:"options" doc:"The provider's own settings; docs/rewards.md lists them."`
+}
 
-// Judge, Env and Dist have no settings yet.
+func (r *RewardPart) setDefaults() { r.Weight = 1 }
+
+// Judge is the language model that scores by criteria and works on rubrics. A provider that needs one asks for it.
+type Judge struct {
+	JudgeModel     `yaml:",inline"`
+	ResponseFormat string                `yaml:"response_format" enum:"auto|json_schema|json_object|none" doc:"How a server is told the form of an answer. auto: the strictest that it knows, found out before the run. The instructions say it in any case."`
+	SendSeed       bool                  `yaml:"send_seed" doc:"Send the run's seed with every request; false for servers that refuse it."`
+	MaxRetries     int                   `yaml:"max_retries" min:"0" doc:"Further tries of a request after 429, a 5xx, a time-out or a network error. Retry-After is heeded."`
+	RetryMin       float64               `yaml:"retry_min" above:"0" doc:"First pause before another try on average, seconds; each next one is twice as long."`
+	RetryMax       float64               `yaml:"retry_max" above:"0" doc:"Longest such pause on average, seconds, unless the server asks for more."`
+	MaxElapsed     float64               `yaml:"max_elapsed" above:"0" doc:"Seconds after the first try after which none is begun."`
+	MaxFailures    int                   `yaml:"max_failures" min:"0" doc:"Failures in a row after which a server is left alone for a while. 0: it never is."`
+	Cooldown       float64               `yaml:"cooldown" above:"0" doc:"How long it is left alone before one request tries it, seconds."`
+	MaxOutage      float64               `yaml:"max_outage" min:"0" doc:"How long a question waits for a server that is left alone, seconds; then what it was to score is unscorable."`
+	BudgetTokens   int                   `yaml:"budget_tokens" min:"0" doc:"Tokens after which the run pauses. 0: no limit."`
+	BudgetMoney    float64               `yaml:"budget_money" min:"0" doc:"Money after which the run pauses, in the currency of the prices. 0: no limit."`
+	Cache          string                `yaml:"cache" doc:"Folder in which answers are kept, so that no request is made twice; several runs may share it. Empty: judge/cache in the run's folder. none: no answers are kept."`
+	CacheMB        int                   `yaml:"cache_mb" min:"1" doc:"Size of the cache, MiB; the oldest answers go first."`
+	Record         string                `yaml:"record" doc:"File that every question and its answer are added to. Empty: none."`
+	Replay         string                `yaml:"replay" doc:"File of recorded answers to take instead of asking; an unknown question is an error. Empty: ask."`
+	Tiers          map[string]JudgeModel `yaml:"tiers" doc:"Other models or limits for single kinds of question, score, analyze, summarize, query or update: a map of each to the first twelve keys of this section. What it leaves out is as in this section."`
+}
+
+// JudgeModel is one model that can be asked, and how.
+type JudgeModel struct {
+	URL               string   `yaml:"url" doc:"Base URL of an OpenAI-compatible server, up to and with /v1, or local: the run's own base model without its adapter."`
+	Model             string   `yaml:"model" doc:"Name of the model on that server."`
+	APIKeyEnv         string   `yaml:"api_key_env" doc:"Environment variable with that server's key. Empty: no key is sent."`
+	Temperature       *float64 `yaml:"temperature" min:"0" max:"2" doc:"Sampling temperature of answers. null: 0, always the likeliest token."`
+	TopP              *float64 `yaml:"top_p" above:"0" max:"1" doc:"Keep the likeliest tokens that together have this probability. null: 1, all."`
+	MaxTokens         int      `yaml:"max_tokens" min:"0" doc:"Longest answer, tokens."`
+	PromptPrice       *float64 `yaml:"prompt_price" min:"0" doc:"Price of a million prompt tokens. null: 0."`
+	CompletionPrice   *float64 `yaml:"completion_price" min:"0" doc:"Price of a million answer tokens. null: 0."`
+	Timeout           float64  `yaml:"timeout" min:"0" doc:"Longest time for one request, seconds."`
+	MaxConcurrency    int      `yaml:"max_concurrency" min:"0" doc:"Requests in flight."`
+	RequestsPerMinute int      `yaml:"requests_per_minute" min:"0" doc:"Rate limit. 0: none."`
+	TokensPerMinute   int      `yaml:"tokens_per_minute" min:"0" doc:"Rate limit, tokens of prompts and answers. 0: none."`
+}
+
+// Env and Dist have no settings yet.
 type (
-	Judge struct{}
-	Env   struct{}
-	Dist  struct{}
+	Env  struct{}
+	Dist struct{}
 )
 
 // Period is how often something happens: every so many steps; below 1: a share of the run's steps; 0: never.

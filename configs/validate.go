@@ -50,7 +50,7 @@ func (c *Config) faults() []Fault {
 	fs.sampling(c)
 	fs.optim(c)
 	fs.schedule(c.Optim)
-	fs.reward(c.Reward, "reward", 0)
+	fs.reward(c.Reward)
 	fs.checkpoint(c)
 	return fs
 }
@@ -155,28 +155,25 @@ func (fs *faulty) optim(c *Config) {
 		"is random, but model.trainable is lora: set model.trainable to full")
 }
 
-// reward checks one provider, and the parts of a mix.
-func (fs *faulty) reward(r Reward, path string, depth int) {
-	kinds, _ := newSchema().field("reward.kind")
-	if depth > 0 {
-		fs.bounds(field{Path: path + ".kind", Enum: kinds.Enum}, reflect.ValueOf(r.Kind))
-		fs.bounds(field{Path: path + ".weight"}, reflect.ValueOf(r.Weight))
-		fs.check(r.Kind != "mix", path+".kind", "is mix: put its parts here instead")
-	}
+// reward checks the provider, or the parts of a mix.
+func (fs *faulty) reward(r Reward) {
 	if r.Kind != "mix" {
-		fs.check(len(r.Parts) == 0, path+".parts", "is only for kind mix: set reward.kind to mix, or remove it")
+		fs.check(len(r.Parts) == 0, "reward.parts", "is only for kind mix: set reward.kind to mix, or remove it")
 		return
 	}
-	fs.check(len(r.Parts) > 0, path+".parts", "is empty: list the providers of the mix")
-	fs.check(r.Weight == 1, path+".weight", "has no effect for kind mix: weigh the parts")
-	fs.check(len(r.Options) == 0, path+".options", "has no effect for kind mix: put it into the parts")
+	fs.check(len(r.Parts) > 0, "reward.parts", "is empty: list the providers of the mix")
+	fs.check(r.Weight == 1, "reward.weight", "has no effect for kind mix: weigh the parts")
+	fs.check(len(r.Options) == 0, "reward.options", "has no effect for kind mix: put it into the parts")
+	kinds, _ := newSchema().field("reward.kind")
 	seen := map[string]bool{}
 	for i, p := range r.Parts {
-		at := fmt.Sprintf("%s.parts[%d]", path, i)
+		at := fmt.Sprintf("reward.parts[%d]", i)
+		fs.bounds(field{Path: at + ".kind", Enum: kinds.Enum}, reflect.ValueOf(p.Kind))
+		fs.bounds(field{Path: at + ".weight"}, reflect.ValueOf(p.Weight))
+		fs.check(p.Kind != "mix", at+".kind", "is mix: put its parts here instead")
 		name := cmp.Or(p.Name, p.Kind)
 		fs.check(!seen[name], at+".name", "%s is taken: give each part another name", name)
 		seen[name] = true
-		fs.reward(p, at, depth+1)
 	}
 }
 

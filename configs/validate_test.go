@@ -45,11 +45,11 @@ func TestValidate(t *testing.T) {
 		"reward.kind=mix":                               "reward.parts is empty",
 		`reward.parts=[{"kind":"verify"}]`:              "reward.parts is only for kind mix",
 		`reward.kind=mix reward.parts=[{"kind":"nix"}]`: `reward.parts[0].kind is "nix"`,
-		`reward.kind=mix reward.parts=[{"kind":"mix","parts":[{"kind":"verify"}]}]`: "reward.parts[0].kind is mix",
-		`reward.kind=mix reward.parts=[{"kind":"verify"},{"kind":"verify"}]`:        "reward.parts[1].name verify is taken",
-		`reward.kind=mix reward.options={"a":1} reward.parts=[{"kind":"verify"}]`:   "reward.options has no effect",
-		"metric_for_best_model=eval_reward":                                         "set eval.files",
-		"metric_for_best_model=eval_reward eval.files=a":                            "set eval.eval_steps",
+		`reward.kind=mix reward.parts=[{"kind":"mix"}]`: "reward.parts[0].kind is mix",
+		`reward.kind=mix reward.parts=[{"kind":"verify"},{"kind":"verify"}]`:      "reward.parts[1].name verify is taken",
+		`reward.kind=mix reward.options={"a":1} reward.parts=[{"kind":"verify"}]`: "reward.options has no effect",
+		"metric_for_best_model=eval_reward":                                       "set eval.files",
+		"metric_for_best_model=eval_reward eval.files=a":                          "set eval.eval_steps",
 		"eval_steps=5":                               "eval.eval_steps is set, but there is nothing",
 		"eval_on_start=true":                         "eval.eval_on_start is set, but there is nothing",
 		"optim.lr_scheduler_kwargs.power=2":          "power has no meaning for linear",
@@ -91,7 +91,7 @@ func TestValidateAccepts(t *testing.T) {
 func TestValidateNotFinite(t *testing.T) {
 	c := Default()
 	c.Optim.LearningRate = math.NaN()
-	c.Reward = Reward{Kind: "mix", Parts: []Reward{{Kind: "verify", Weight: math.Inf(1)}}}
+	c.Reward = Reward{RewardPart: RewardPart{Kind: "mix"}, Parts: []RewardPart{{Kind: "verify", Weight: math.Inf(1)}}}
 	err := c.Validate()
 	for _, want := range []string{"optim.learning_rate is NaN: set it to a finite number", "reward.parts[0].weight is +Inf"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

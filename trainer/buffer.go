@@ -87,7 +87,7 @@ func (t *Trainer) save(dir string) error {
 }
 
 func (t *Trainer) load(dir string) error {
-	if err := errors.Join(t.loadProvider(dir), t.loadEntropy(dir)); err != nil {
+	if err := errors.Join(LoadProvider(t.rollouts.Provider, dir), t.loadEntropy(dir)); err != nil {
 		return err
 	}
 	f, err := os.Open(filepath.Join(dir, bufferFile))
@@ -150,10 +150,15 @@ func (t *Trainer) saveProvider(dir string) error {
 	return s.Save(dir)
 }
 
-func (t *Trainer) loadProvider(dir string) error {
-	s, ok := t.rollouts.Provider.(rewards.Saver)
+// LoadProvider gives p the state that it has in a checkpoint, if it is one that has a state.
+func LoadProvider(p rewards.Provider, checkpoint string) error {
+	s, ok := p.(rewards.Saver)
 	if !ok {
 		return nil
 	}
-	return s.Load(filepath.Join(dir, providerDir))
+	dir := filepath.Join(checkpoint, providerDir)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is of a run whose reward keeps no state: was reward.kind another then?", checkpoint)
+	}
+	return s.Load(dir)
 }

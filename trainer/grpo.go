@@ -27,13 +27,15 @@ type Trainer struct {
 	shown            table // the last generation, for people
 	noted            int   // the step whose completions were written last
 	details          map[*grpo.Completion]Detail
+	judge            rewards.Drawer // its calls, time and cost; nil: the reward asks none
 }
 
 // Task is the data and the reward of a GRPO run.
 type Task struct {
 	Prompts, HeldOut []grpo.Prompt // tokenised; HeldOut may be empty
 	Provider         rewards.Provider
-	Name             string // of the provider, in metrics
+	Name             string         // of the provider, in metrics
+	Judge            rewards.Drawer // what the judge that the provider asks did since it was last looked at; may be nil
 	Reference        Reference
 }
 
@@ -75,7 +77,7 @@ func New(p Parts, in Task) (*Trainer, error) {
 	t := &Trainer{
 		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name},
-		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference,
+		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge,
 	}
 	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))

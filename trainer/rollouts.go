@@ -84,8 +84,34 @@ type Detail struct {
 	Parts  []rewards.Part
 }
 
-// Score sets Rewards of every completion to what the provider says.
+// Score sets Rewards of every completion to what the provider says. If more than reward.max_unscorable of them could
+// not be scored, it asks again, reward.score_retries times, and then gives up with ErrUnscored.
 func (r *Rollouts) Score(ctx context.Context, step int, groups []grpo.Group) (Scored, error) {
+	for try := 0; ; try++ {
+		out, err := r.scoreOnce(ctx, step, groups)
+		if err != nil || out.Unscorable <= r.Config.Reward.MaxUnscorable {
+			return out, err
+		}
+		if try == r.Config.Reward.ScoreRetries {
+			return Scored{}, fmt.Errorf("%.0f%% of the completions %w (reward.max_unscorable is %v), the first because: %s",
+				100*out.Unscorable, ErrUnscored, r.Config.Reward.MaxUnscorable, firstReason(groups, out.Details))
+		}
+	}
+}
+
+// firstReason says why the first unscorable completion is.
+func firstReason(groups []grpo.Group, details map[*grpo.Completion]Detail) string {
+	for _, g := range groups {
+		for _, c := range g.Completions {
+			if c.Unscorable() {
+				return details[c].Reason
+			}
+		}
+	}
+	return ""
+}
+
+func (r *Rollouts) scoreOnce(ctx context.Context, step int, groups []grpo.Group) (Scored, error) {
 	scores, err := r.Provider.Score(ctx, step, groups)
 	if err != nil {
 		return Scored{}, err
@@ -111,20 +137,24 @@ func (r *Rollouts) Score(ctx context.Context, step int, groups []grpo.Group) (Sc
 		}
 		c.Rewards = valuesOf(s)
 		if c.Unscorable() {
-			out.Unscorable += 1 / float64(len(rows))
+			out.Unscorable++
 		}
 		out.Details[c] = Detail{s.Reason, s.Parts}
 	}
+	out.Unscorable /= math.Max(float64(len(rows)), 1)
 	out.Criteria = criteria(scores)
 	return out, nil
 }
 
-// criteria are mean and standard deviation of the credit that each part gives, over the scores that have it.
+// criteria are mean and standard deviation of the credit that each part gives, over the scores that have it. Parts that
+// belong to one prompt alone are left out.
 func criteria(scores []rewards.Score) map[string]float64 {
 	credits := map[string][]float64{}
 	for _, s := range scores {
 		for _, p := range s.Parts {
-			credits[p.Name] = append(credits[p.Name], p.Credit)
+			if !p.Local {
+				credits[p.Name] = append(credits[p.Name], p.Credit)
+			}
 		}
 	}
 	out := map[string]float64{}
@@ -150,7 +180,7 @@ func columnsOf(s rewards.Score, itself grpo.Column) []grpo.Column {
 	}
 	var out []grpo.Column
 	for _, c := range s.Columns {
-		out = append(out, grpo.Column{Name: c.Name, Weight: c.Weight})
+		out = append(out, grpo.Column{Name: c.Name, Weight: itself.Weight * c.Weight})
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (c *core) run(ctx context.Context, s stepper) error {
 	for c.state.Step < c.total && !stopped {
 		began, tokens := c.Now(), c.state.NumTokens
 		if err := s.Step(ctx); err != nil {
-			return err
+			return c.pause(ctx, s, err)
 		}
 		c.clock("step_time", began)
 		if t := c.timing["step_time"]; t > 0 {

@@ -16,7 +16,7 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 	began := t.Now()
 	scored, err := t.rollouts.Score(ctx, t.state.Step, groups)
 	if err != nil {
-		return nil, err
+		return nil, unscored{err}
 	}
 	t.clock("timing_s/reward", began)
 	maps.Copy(t.details, scored.Details)
@@ -24,6 +24,10 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 	t.state.Window.Add(scored.Criteria)
 	if d, ok := t.rollouts.Provider.(rewards.Drawer); ok {
 		t.state.Window.Add(d.Metrics())
+	}
+	if t.judge != nil {
+		t.state.Window.Add(t.judge.Metrics())
+		t.state.Window.Add(map[string]float64{"judge/unscorable_frac": scored.Unscorable})
 	}
 	if t.Config.GRPO.NeedsReference() {
 		if err := t.noteReference(groups); err != nil {

@@ -16,6 +16,7 @@ import (
 //
 // Checkpoint, evaluation and tracking follow in Run (run.go), between steps.
 func (t *Trainer) Step(ctx context.Context) error {
+	start := t.mark()
 	var rows []grpo.Row    // that the step trains on
 	var spent []grpo.Group // of the generations that it uses up
 	t.batch = func() any { return badRows(rows) }
@@ -26,6 +27,7 @@ func (t *Trainer) Step(ctx context.Context) error {
 		}
 		if t.buffer.spent() {
 			if err := t.refill(ctx); err != nil {
+				t.rewind(start)
 				return fmt.Errorf("step %d: %w", t.state.Step+1, err)
 			}
 		}

@@ -24,7 +24,7 @@ func evalCommand() *cobra.Command {
 the metrics as one JSON object and writes the completions down. RUN is the folder of a run: its configuration and a
 checkpoint of it are taken.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run := ""
+			run, from := "", ""
 			if len(files) == 0 {
 				if len(args) == 0 {
 					return fmt.Errorf("give the folder of a run, or a configuration with -c")
@@ -38,12 +38,12 @@ checkpoint of it are taken.`,
 			}
 			r := track.Record{}
 			if run != "" {
-				if r.Step, err = useCheckpoint(c, run, checkpoint); err != nil {
+				if from, r.Step, err = useCheckpoint(c, run, checkpoint); err != nil {
 					return err
 				}
 				out = cmp.Or(out, filepath.Join(run, "eval", fmt.Sprintf("checkpoint_%d.jsonl", r.Step)))
 			}
-			if r.Values, err = evaluate(cmd.Context(), c, cmp.Or(out, "completions.jsonl")); err != nil {
+			if r.Values, err = evaluate(cmd.Context(), c, from, cmp.Or(out, "completions.jsonl")); err != nil {
 				return err
 			}
 			b, err := json.Marshal(r)
@@ -60,11 +60,11 @@ checkpoint of it are taken.`,
 	return cmd
 }
 
-// useCheckpoint makes c load the weights of a run's checkpoint, of which it returns the step.
-func useCheckpoint(c *configs.Config, run, name string) (step int, err error) {
-	path, step, err := trainer.CheckpointIn(cmp.Or(c.Checkpoint.Dir, filepath.Join(run, "checkpoints")), name)
+// useCheckpoint makes c load the weights of a run's checkpoint, of which it returns the folder and the step.
+func useCheckpoint(c *configs.Config, run, name string) (path string, step int, err error) {
+	path, step, err = trainer.CheckpointIn(cmp.Or(c.Checkpoint.Dir, filepath.Join(run, "checkpoints")), name)
 	if err != nil {
-		return 0, err
+		return "", 0, err
 	}
 	if c.Model.Trainable == "full" {
 		c.Model.Path = path
@@ -72,11 +72,12 @@ func useCheckpoint(c *configs.Config, run, name string) (step int, err error) {
 		c.Model.Adapter = path
 	}
 	c.Model.Init = "weights"
-	return step, nil
+	return path, step, nil
 }
 
-// evaluate returns the metrics of the held-out rows and writes their completions to the file out.
-func evaluate(ctx context.Context, c *configs.Config, out string) (values map[string]float64, err error) {
+// evaluate returns the metrics of the held-out rows and writes their completions to the file out. The reward has the state
+// that it has in the checkpoint from; "": a new one's.
+func evaluate(ctx context.Context, c *configs.Config, from, out string) (values map[string]float64, err error) {
 	if len(c.Eval.Files) == 0 {
 		return nil, fmt.Errorf("eval.files is empty: name the held-out rows")
 	}
@@ -89,16 +90,23 @@ func evaluate(ctx context.Context, c *configs.Config, out string) (values map[st
 	if err != nil {
 		return nil, err
 	}
-	provider, name, err := openProvider(c.Reward)
-	if err != nil {
+	if r.reward, err = r.openReward(""); err != nil {
 		return nil, err
 	}
-	if err := checkRows(provider, prompts); err != nil {
+	if err := r.reward.check(ctx, prompts); err != nil {
 		return nil, err
+	}
+	if from != "" {
+		if err := trainer.LoadProvider(r.reward.Provider, from); err != nil {
+			return nil, err
+		}
 	}
 	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.WeightDType()}); err != nil {
 		return nil, err
 	}
-	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: provider, Name: name}
+	if err := r.reward.judge.bind(ctx, r.Model); err != nil {
+		return nil, err
+	}
+	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: r.reward.Provider, Name: r.reward.name}
 	return rollouts.Evaluate(ctx, prompts, out)
 }

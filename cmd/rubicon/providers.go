@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -10,53 +13,108 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/rewards/exec"
+	"github.com/rubicon-rl/rubicon/rewards/http"
 	"github.com/rubicon-rl/rubicon/rewards/mix"
+	"github.com/rubicon-rl/rubicon/rewards/rare"
+	"github.com/rubicon-rl/rubicon/rewards/rubric"
 	"github.com/rubicon-rl/rubicon/rewards/verify"
 )
 
 // providers are the values of reward.kind that are one provider; mix is made of these. A new provider is a folder under
 // rewards/ and a line here.
-var providers = map[string]func(options map[string]any) (rewards.Provider, error){
+var providers = map[string]func(run rewards.Run, options map[string]any) (rewards.Provider, error){
 	"verify": verify.New,
+	"rubric": rubric.New,
+	"rare":   rare.New,
+	"http":   http.New,
+	"exec":   exec.New,
 }
 
-// openProvider makes the reward of a run and its name in metrics.
-func openProvider(r configs.Reward) (p rewards.Provider, name string, err error) {
-	name = cmp.Or(r.Name, r.Kind)
+// reward is what scores the completions of a run, and the judge that it asks.
+type reward struct {
+	rewards.Provider
+	name  string // in metrics
+	judge *judge
+}
+
+// openReward opens the reward of a run: its providers and, if one of them asks for it, the judge.
+func (r *openedRun) openReward(dir string) (*reward, error) {
+	c := r.Config
+	rw := &reward{judge: &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: dir, tokenizer: r.Tokenizer}}
+	run := rewards.Run{Dir: dir, Seed: uint64(c.Seed), Judge: rw.judge.open}
+	var err error
+	if rw.Provider, rw.name, err = openProvider(run, c.Reward); err != nil {
+		return nil, errors.Join(err, rw.judge.close())
+	}
+	return rw, nil
+}
+
+func openProvider(run rewards.Run, r configs.Reward) (rewards.Provider, string, error) {
 	if r.Kind != "mix" {
-		open, ok := providers[r.Kind]
-		if !ok {
-			return nil, "", fmt.Errorf("reward.kind %s is unknown; there are %s and mix", r.Kind, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
-		}
-		if p, err = open(r.Options); err != nil {
-			return nil, "", fmt.Errorf("reward %s: %w", name, err)
-		}
-		return p, name, nil
+		return openPart(run, r.RewardPart)
 	}
 	var parts []mix.Part
 	for _, part := range r.Parts {
-		p, name, err := openProvider(part)
+		p, name, err := openPart(run, part)
 		if err != nil {
-			return nil, "", err
+			return nil, "", errors.Join(err, closeParts(parts))
 		}
 		parts = append(parts, mix.Part{Name: name, Weight: part.Weight, Provider: p})
 	}
-	p, err = mix.New(parts...)
-	return p, name, err
+	p, err := mix.New(parts...)
+	if err != nil {
+		return nil, "", errors.Join(err, closeParts(parts))
+	}
+	return p, cmp.Or(r.Name, r.Kind), nil
 }
 
-// checkRows refuses data that the reward cannot score before anything is sampled.
-func checkRows(p rewards.Provider, sets ...[]grpo.Prompt) error {
-	c, ok := p.(rewards.Checker)
+func openPart(run rewards.Run, r configs.RewardPart) (rewards.Provider, string, error) {
+	name := cmp.Or(r.Name, r.Kind)
+	open, ok := providers[r.Kind]
 	if !ok {
-		return nil
+		return nil, "", fmt.Errorf("reward.kind %s is unknown; there are %s and mix", r.Kind, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
 	}
-	for _, set := range sets {
-		for i := range set {
-			if err := c.Check(&set[i]); err != nil {
-				return err
+	p, err := open(run, r.Options)
+	if err != nil {
+		return nil, "", fmt.Errorf("reward %s: %w", name, err)
+	}
+	return p, name, nil
+}
+
+func closeParts(parts []mix.Part) (err error) {
+	for _, p := range parts {
+		if c, ok := p.Provider.(io.Closer); ok {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	return err
+}
+
+// check refuses what the reward cannot score, and tries what it depends on, before anything is sampled.
+func (r *reward) check(ctx context.Context, sets ...[]grpo.Prompt) error {
+	if c, ok := r.Provider.(rewards.Checker); ok {
+		for _, set := range sets {
+			for i := range set {
+				if err := c.Check(&set[i]); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return nil
+	if p, ok := r.Provider.(rewards.Preflighter); ok {
+		if err := p.Preflight(ctx); err != nil {
+			return fmt.Errorf("reward %s: %w", r.name, err)
+		}
+	}
+	return r.judge.preflight(ctx)
+}
+
+// close ends what the reward has started.
+func (r *reward) close() error {
+	var err error
+	if c, ok := r.Provider.(io.Closer); ok {
+		err = c.Close()
+	}
+	return errors.Join(err, r.judge.close())
 }

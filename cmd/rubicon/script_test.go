@@ -16,11 +16,14 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the transcripts in testdata/script: what a user types, sees, and finds on disk.
 func TestScripts(t *testing.T) {
+	judge, mortal := judges(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODELS", golden.Path("models"))
 			e.Setenv("QUICKSTART", golden.Path("..", "..", "embedded", "quickstart"))
+			e.Setenv("JUDGE", judge)
+			e.Setenv("MORTAL", mortal)
 			e.Setenv("XDG_CACHE_HOME", e.Getenv("WORK")+"/cache")
 			file := gguftest.Model(t, golden.Path("models", "qwen2"))
 			if err := file.Quantise(); err != nil {

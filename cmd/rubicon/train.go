@@ -66,7 +66,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 		return err
 	}
 	defer closing(&err, r.close)
-	task, err := r.task()
+	task, err := r.task(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 }
 
 // task reads the data and opens the reward of a GRPO run.
-func (r *openedRun) task() (task trainer.Task, err error) {
+func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 	c := r.Config
 	if task.Prompts, err = r.prompts(c.Data.TrainFiles, 0); err != nil {
 		return task, fmt.Errorf("training data: %w", err)
@@ -105,10 +105,11 @@ func (r *openedRun) task() (task trainer.Task, err error) {
 			return task, fmt.Errorf("held-out data: %w", err)
 		}
 	}
-	if task.Provider, task.Name, err = openProvider(c.Reward); err != nil {
+	if r.reward, err = r.openReward(c.OutputDir); err != nil {
 		return task, err
 	}
-	return task, checkRows(task.Provider, task.Prompts, task.HeldOut)
+	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()
+	return task, r.reward.check(ctx, task.Prompts, task.HeldOut)
 }
 
 // openedRun is what every kind of training has open. The model comes last: everything else is checked before its weights
@@ -117,6 +118,7 @@ type openedRun struct {
 	trainer.Parts
 	shape  policy.Config                  // of the model
 	stored func(name string) device.DType // types of its tensors; nil: what the shape says
+	reward *reward                        // nil: the run has none
 }
 
 func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
@@ -147,13 +149,18 @@ func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (e
 	if err := planMemory(r.shape, memory, r.Device, r.Console); err != nil {
 		return err
 	}
-	r.Model, r.Adapter, err = openModel(ctx, r.Config, r.Device)
+	if r.Model, r.Adapter, err = openModel(ctx, r.Config, r.Device); err == nil && r.reward != nil {
+		err = r.reward.judge.bind(ctx, r.Model)
+	}
 	return err
 }
 
 func (r *openedRun) close() (err error) {
+	if r.reward != nil {
+		err = r.reward.close()
+	}
 	if r.Model != nil {
-		err = r.Model.Close()
+		err = errors.Join(err, r.Model.Close())
 	}
 	return errors.Join(err, r.Device.Close())
 }

@@ -39,6 +39,9 @@ type taskRow struct {
 	Prompt  []message `json:"prompt"`
 	Checks  []check   `json:"checks"`  // what the prompt asks for
 	Quality []check   `json:"quality"` // what it does not say
+
+	Rubric []criterion `json:"rubric"` // easy criteria
+	Pool   []criterion `json:"pool"`   // Checks and Quality as criteria
 }
 
 // writeAll writes the data, the tokenizer and the model's shape into dir. The same settings give the same bytes.
@@ -76,7 +79,7 @@ func tasks(name string, specs []spec) func(func(any) bool) {
 	return func(yield func(any) bool) {
 		for i, s := range specs {
 			id := name + "-" + string(rune('0'+i/10)) + string(rune('0'+i%10))
-			if !yield(taskRow{id, []message{{"user", s.prompt()}}, s.asked(), s.quality()}) {
+			if !yield(taskRow{id, []message{{"user", s.prompt()}}, s.asked(), s.quality(), s.easy(), s.pool()}) {
 				return
 			}
 		}

@@ -156,7 +156,7 @@ func value(parts []rewards.Part) float64 {
 
 // byColumn scores groups by the checks in one column.
 func byColumn(column string, groups []grpo.Group) ([]rewards.Score, error) {
-	p, err := verify.New(map[string]any{"column": column})
+	p, err := verify.New(rewards.Run{}, map[string]any{"column": column})
 	if err != nil {
 		return nil, err
 	}

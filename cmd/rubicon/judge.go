@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/internal/llm"
+	"github.com/rubicon-rl/rubicon/internal/local"
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/policy/token"
+	"github.com/rubicon-rl/rubicon/rewards"
+)
+
+// localURL is the judge.url that means the run's own base model.
+const localURL = "local"
+
+// noCache is the judge.cache that means that no answers are kept.
+const noCache = "none"
+
+// judge is the language model that a run's reward asks. It is opened when a provider first asks for it.
+type judge struct {
+	cfg       configs.Judge
+	seed      uint64
+	dir       string // the run's folder; "": there is none
+	tokenizer *token.Tokenizer
+
+	once   sync.Once
+	client *llm.Client      // nil: nobody has asked for it
+	local  *local.Transport // nil: no tier is the run's own model
+	err    error
+}
+
+// open is rewards.Run's Judge.
+func (j *judge) open() (rewards.Judge, error) {
+	j.once.Do(func() {
+		var o llm.Options
+		if o, j.err = j.options(); j.err == nil {
+			j.client, j.err = llm.New(o)
+		}
+	})
+	if j.err != nil {
+		return nil, fmt.Errorf("open the judge: %w", j.err)
+	}
+	return j.client, nil
+}
+
+func (j *judge) options() (o llm.Options, err error) {
+	c := j.cfg
+	o = llm.DefaultOptions()
+	if o.Settings, err = j.settings(c.JudgeModel); err != nil {
+		return o, err
+	}
+	o.ResponseFormat, o.SendSeed, o.MaxRetries, o.MaxFailures = c.ResponseFormat, c.SendSeed, c.MaxRetries, c.MaxFailures
+	o.RetryMin, o.RetryMax, o.MaxElapsed = seconds(c.RetryMin), seconds(c.RetryMax), seconds(c.MaxElapsed)
+	o.Cooldown, o.MaxOutage = seconds(c.Cooldown), seconds(c.MaxOutage)
+	o.BudgetTokens, o.BudgetMoney = int64(c.BudgetTokens), c.BudgetMoney
+	o.Cache, o.CacheBytes, o.Record, o.Replay, o.Seed = c.Cache, int64(c.CacheMB)<<20, c.Record, c.Replay, j.seed
+	switch {
+	case c.Cache == noCache || c.Replay != "":
+		o.Cache = ""
+	case c.Cache == "" && j.dir != "":
+		o.Cache = filepath.Join(j.dir, "judge", "cache")
+	}
+	if j.dir != "" {
+		o.SpentFile = filepath.Join(j.dir, "judge", "spent.json")
+	}
+	o.Tiers = map[rewards.Tier]llm.Settings{}
+	for _, tier := range slices.Sorted(maps.Keys(c.Tiers)) {
+		if o.Tiers[rewards.Tier(tier)], err = j.settings(c.Tiers[tier]); err != nil {
+			return o, fmt.Errorf("judge.tiers.%s: %w", tier, err)
+		}
+	}
+	return o, nil
+}
+
+func (j *judge) settings(m configs.JudgeModel) (llm.Settings, error) {
+	s := llm.Settings{
+		URL: m.URL, Model: m.Model, Temperature: m.Temperature, TopP: m.TopP, MaxTokens: m.MaxTokens,
+		PromptPrice: m.PromptPrice, CompletionPrice: m.CompletionPrice, Timeout: seconds(m.Timeout),
+		MaxConcurrency: m.MaxConcurrency, RequestsPerMinute: m.RequestsPerMinute, TokensPerMinute: m.TokensPerMinute,
+	}
+	if m.APIKeyEnv != "" {
+		if s.APIKey = os.Getenv(m.APIKeyEnv); s.APIKey == "" {
+			return s, fmt.Errorf("api_key_env is %s, but that environment variable is empty: export it", m.APIKeyEnv)
+		}
+	}
+	if m.URL == localURL {
+		if j.local == nil {
+			j.local = local.New(j.tokenizer)
+		}
+		s.URL, s.Transport = "", j.local
+	}
+	return s, nil
+}
+
+func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
+
+// bind gives a judge that is the run's own model that model, and tries it.
+func (j *judge) bind(ctx context.Context, m *policy.Model) error {
+	if j.local == nil {
+		return nil
+	}
+	j.local.Bind(m)
+	return j.preflight(ctx)
+}
+
+// preflight reaches the models that will be asked. A judge that is the run's own model is tried when that is there.
+func (j *judge) preflight(ctx context.Context) error {
+	if j.client == nil || j.local != nil && !j.local.Bound() {
+		return nil
+	}
+	if err := j.client.Preflight(ctx); err != nil {
+		return fmt.Errorf("judge: %w", err)
+	}
+	return nil
+}
+
+// meter is what the trainer logs of the judge; nil if nobody asks one.
+func (j *judge) meter() rewards.Drawer {
+	if j.client == nil {
+		return nil
+	}
+	return j.client
+}
+
+func (j *judge) close() error {
+	if j.client == nil {
+		return nil
+	}
+	return j.client.Close()
+}

@@ -1,0 +1,118 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/rewards"
+)
+
+// mortal is a reward whose judge is dead at a step: either Score fails, or nothing can be scored.
+type mortal struct {
+	parityReward
+	dead  int // the step; -1: it lives
+	fails bool
+	calls int
+}
+
+const never = 99
+
+var errDead = errors.New("the judge is gone")
+
+func (m *mortal) Score(ctx context.Context, step int, groups []grpo.Group) ([]rewards.Score, error) {
+	out, err := m.parityReward.Score(ctx, step, groups)
+	if step != m.dead {
+		return out, err
+	}
+	m.calls++
+	if m.fails {
+		return nil, errDead
+	}
+	for i := range out {
+		out[i] = rewards.Unscorable(errDead.Error())
+	}
+	return out, nil
+}
+
+// A run whose judge dies in the middle of a step, when half of the step's gradient is there already, pauses with a
+// checkpoint of its finished steps, also before the first one, and resumes to the end of an undisturbed run.
+func TestPausedRunEndsAsTheUndisturbedOne(t *testing.T) {
+	run := func(dir, resume string, r rewards.Provider) error {
+		tr := grpoRun(t, parts(t, "num_generations=2", "per_device_train_batch_size=2", "gradient_accumulation_steps=2", "steps_per_generation=1",
+			"max_steps=3", "track.logging_steps=2", "checkpoint.save_steps=0", "grpo.dynamic_sampling=true", "checkpoint.resume="+resume, "output_dir="+dir), r)
+		defer tr.Close()
+		return tr.Run(t.Context())
+	}
+	read := func(dir, name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		check(t, err)
+		return regexp.MustCompile(`,"perf/max_memory_allocated_gb":[^,}]*`).ReplaceAllString(string(b), "")
+	}
+	whole := t.TempDir()
+	check(t, run(whole, "", &mortal{dead: never}))
+	for name, r := range map[string]*mortal{
+		"score fails": {dead: 1, fails: true}, "nothing scored": {dead: 2}, "the first step": {dead: 0},
+	} {
+		dir := t.TempDir()
+		if err := run(dir, "", r); !errors.Is(err, ErrPaused) || !strings.Contains(err.Error(), errDead.Error()) {
+			t.Fatalf("%s: %v, want ErrPaused and the reason", name, err)
+		}
+		if want := map[bool]int{true: 1, false: 2}[r.fails]; r.calls != want {
+			t.Errorf("%s: scored %d times, want %d: what is unscorable is tried once more", name, r.calls, want)
+		}
+		check(t, run(dir, "newest", &mortal{dead: never}))
+		for _, file := range []string{"metrics.jsonl", "completions/step_2.jsonl", "completions/step_3.jsonl", "checkpoints/step-3/adapter_model.safetensors"} {
+			if read(dir, file) != read(whole, file) {
+				t.Errorf("%s: %s differs from the undisturbed run's", name, file)
+			}
+		}
+	}
+}
+
+// Half of a generation is in the middle of the two gradients of a step: the first refill of the step worked.
+func TestPauseInTheMiddleOfAStep(t *testing.T) {
+	run := func(dir, resume string, dead int) error {
+		r := &second{mortal: mortal{dead: dead, fails: true}}
+		tr := grpoRun(t, parts(t, "num_generations=2", "per_device_train_batch_size=2", "gradient_accumulation_steps=4", "steps_per_generation=2",
+			"max_steps=2", "checkpoint.save_steps=0", "checkpoint.resume="+resume, "output_dir="+dir), r)
+		defer tr.Close()
+		return tr.Run(t.Context())
+	}
+	whole, dir := t.TempDir(), t.TempDir()
+	check(t, run(whole, "", never))
+	if err := run(dir, "", 1); !errors.Is(err, ErrPaused) {
+		t.Fatalf("%v, want ErrPaused", err)
+	}
+	check(t, run(dir, "newest", never))
+	for _, file := range []string{"completions/step_2.jsonl", "checkpoints/step-2/adapter_model.safetensors"} {
+		a, err := os.ReadFile(filepath.Join(whole, file))
+		check(t, err)
+		b, err := os.ReadFile(filepath.Join(dir, file))
+		check(t, err)
+		if string(a) != string(b) {
+			t.Errorf("%s differs from the undisturbed run's", file)
+		}
+	}
+}
+
+// second fails at the second call of its step.
+type second struct {
+	mortal
+	asked int
+}
+
+func (s *second) Score(ctx context.Context, step int, groups []grpo.Group) ([]rewards.Score, error) {
+	if step == s.dead {
+		s.asked++
+	}
+	if s.asked == 2 {
+		return s.mortal.Score(ctx, step, groups)
+	}
+	return s.parityReward.Score(ctx, step, groups)
+}
