@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -56,7 +57,11 @@ func openProvider(run rewards.Run, r configs.Reward) (rewards.Provider, string, 
 	}
 	var parts []mix.Part
 	for _, part := range r.Parts {
-		p, name, err := openPart(run, part)
+		own := run
+		if run.Dir != "" {
+			own.Dir = filepath.Join(run.Dir, "rewards", cmp.Or(part.Name, part.Kind))
+		}
+		p, name, err := openPart(own, part)
 		if err != nil {
 			return nil, "", errors.Join(err, closeParts(parts))
 		}

@@ -194,7 +194,7 @@ func (t *Transport) waitFor(n int) {
 	}
 }
 
-// A caller that is gone leaves the others their replies, and when all are gone the model is free.
+// A caller that is gone leaves the others their replies, and does not wait for the model.
 func TestCallersMayLeave(t *testing.T) {
 	x := open(t, tiny())
 	long := question("Tell me everything.")
@@ -225,8 +225,18 @@ func TestCallersMayLeave(t *testing.T) {
 	if !errors.Is(left, context.Canceled) || !reflect.DeepEqual(stays, alone) {
 		t.Errorf("the one who left got %v; the one who stayed %+v, want %+v", left, stays, alone)
 	}
+}
 
-	leaving, cancel = context.WithCancel(t.Context())
+// When all callers are gone nothing goes on: the model is free.
+func TestNothingGoesOnWithoutCallers(t *testing.T) {
+	x := open(t, tiny())
+	long := question("Tell me everything.")
+	long.MaxTokens = 400
+	g := &gate{taken: make(chan struct{}, 1)}
+	x.Lock = g
+	leaving, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var left error
 	wg.Go(func() { _, left = x.Complete(leaving, long) })
 	<-g.taken
 	cancel()

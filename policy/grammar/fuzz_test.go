@@ -5,6 +5,29 @@ import (
 	"testing"
 )
 
+// FuzzDraw: what is drawn for any schema of the family is valid, however few tokens there are.
+func FuzzDraw(f *testing.F) {
+	f.Add(uint64(1), uint64(0))
+	f.Add(uint64(2), uint64(40))
+	v := mergedWords().vocab(f)
+	f.Fuzz(func(t *testing.T, seed, extra uint64) {
+		r := newFamily(seed)
+		schema := r.document()
+		g, err := Compile([]byte(schema))
+		if err != nil {
+			return
+		}
+		c, err := g.For(v)
+		if err != nil {
+			t.Fatalf("%s: compiled, but %v", schema, err)
+		}
+		text := draw(t, c, c.Least()+int(extra%200), func(ids []int32) int32 { return pick(r, ids...) })
+		if !mustOracle(t, schema).accepts(text) {
+			t.Errorf("%s: %s is not valid", schema, text)
+		}
+	})
+}
+
 // FuzzCompile: any schema is refused or compiled without a panic and in bounded memory, and what is drawn of one that
 // is compiled is valid.
 func FuzzCompile(f *testing.F) {

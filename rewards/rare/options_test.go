@@ -11,23 +11,28 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards/internal/scoring/scoringtest"
 )
 
+// with is a good rubric with more options.
+func with(more ...any) map[string]any {
+	m := map[string]any{"rubric": rubricOf(1)}
+	for i := 0; i < len(more); i += 2 {
+		m[more[i].(string)] = more[i+1]
+	}
+	return m
+}
+
+// refused checks that each of some options is an error that says what the key says.
+func refused(t *testing.T, cases map[string]map[string]any) {
+	t.Helper()
+	for want, settings := range cases {
+		if _, err := New((&scoringtest.Judge{}).Run(), settings); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // Every mistake in the options is an error before the run, which says what to set.
 func TestOptionErrors(t *testing.T) {
-	with := func(more ...any) map[string]any {
-		m := map[string]any{"rubric": rubricOf(1)}
-		for i := 0; i < len(more); i += 2 {
-			m[more[i].(string)] = more[i+1]
-		}
-		return m
-	}
-	many := make([]any, 10_000)
-	for i := range many {
-		many[i] = criterion("", "Is kind.")
-	}
-	twice := []any{criterion("a", "Is kind."), criterion("a", "Is short.")}
-	for want, settings := range map[string]map[string]any{
-		"no rubric: set rubric, file, or column":                 {},
-		"both rubric and file are set":                           with("file", "x.json"),
+	refused(t, map[string]map[string]any{
 		`did you mean "polarity"?`:                               with("polarty", "negative"),
 		`mode is "smaple": use one of sample, task, static`:      with("mode", "smaple"),
 		`scoring is "implicit": use one of explicit`:             with("scoring", "implicit"),
@@ -43,24 +48,33 @@ func TestOptionErrors(t *testing.T) {
 		"similarity is 0: set more than 0":                       with("similarity", 0),
 		"similarity is 1.5: set more than 0":                     with("similarity", 1.5),
 		"task_column is set, but mode is sample":                 with("task_column", "t"),
-		"generator is pool, but there are no candidates":         with("generator", "pool"),
-		"candidates are set, but generator is judge":             with("pool", pool),
-		`pool: criteria 1 and 2 have the same id "a"`:            with("generator", "pool", "pool", twice),
-		"pool: the rubric is an empty list":                      with("generator", "pool", "pool", []any{}),
-		`rubric: criteria 1 and 2 have the same id "a"`:          {"rubric": twice},
-		"rubric: no criterion has a weight above 0":              {"rubric": []any{criterion("a", "Is kind.", "weight", 0)}},
-		"rubric: there are 10000 criteria: use at most 256":      {"rubric": many},
-		"no-such-file.json":                                      {"file": "no-such-file.json"},
-		"update_prompt: open no-such-file":                       with("update_prompt", "no-such-file"),
 		"clip":                                                   with("clip", "hard"),
-		`unknown kind "cuont": did you mean "count"?`:            {"rubric": []any{map[string]any{"id": "a", "check": map[string]any{"kind": "cuont"}}}},
 		"option levels is a string: give a whole number":         with("levels", "four"),
 		"option max_per_visit is a number 1.5: give a whole num": with("max_per_visit", 1.5),
-	} {
-		if _, err := New((&scoringtest.Judge{}).Run(), settings); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+	})
+}
+
+// So is what is wrong with rubrics, candidates and files.
+func TestSourceErrors(t *testing.T) {
+	many := make([]any, 10_000)
+	for i := range many {
+		many[i] = criterion("", "Is kind.")
 	}
+	twice := []any{criterion("a", "Is kind."), criterion("a", "Is short.")}
+	refused(t, map[string]map[string]any{
+		"no rubric: set rubric, file, or column":            {},
+		"both rubric and file are set":                      with("file", "x.json"),
+		"generator is pool, but there are no candidates":    with("generator", "pool"),
+		"candidates are set, but generator is judge":        with("pool", pool),
+		`pool: criteria 1 and 2 have the same id "a"`:       with("generator", "pool", "pool", twice),
+		"pool: the rubric is an empty list":                 with("generator", "pool", "pool", []any{}),
+		`rubric: criteria 1 and 2 have the same id "a"`:     {"rubric": twice},
+		"rubric: no criterion has a weight above 0":         {"rubric": []any{criterion("a", "Is kind.", "weight", 0)}},
+		"rubric: there are 10000 criteria: use at most 256": {"rubric": many},
+		"no-such-file.json":                                 {"file": "no-such-file.json"},
+		"update_prompt: open no-such-file":                  with("update_prompt", "no-such-file"),
+		`unknown kind "cuont": did you mean "count"?`:       {"rubric": []any{map[string]any{"id": "a", "check": map[string]any{"kind": "cuont"}}}},
+	})
 }
 
 // A judge that cannot be opened, or is not there, is known before the run; a rubric and a generator that need none open none.

@@ -8,13 +8,11 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
 )
 
-// What a judge may write, good and hostile, and what must be said about it.
+// What a judge may say, good and hostile, and what must be said about it.
 func TestReplies(t *testing.T) {
 	good := `{"replaces": "c1", "difference": "d", "polarity": "negative", "criterion": "Hurries."}`
 	positive := `{"replaces": "c3", "difference": "d", "polarity": "positive", "criterion": "Lingers."}`
-	for name, c := range map[string]struct {
-		polarity, answer, want string // want: "" or a part of the error
-	}{
+	read(t, map[string]struct{ polarity, answer, want string }{
 		"one":                     {"negative", `{"updates": [` + good + `]}`, ""},
 		"none":                    {"negative", ` {"updates": []} `, ""},
 		"mixed":                   {"mixed", `{"updates": [` + positive + `,` + good + `]}`, ""},
@@ -30,20 +28,33 @@ func TestReplies(t *testing.T) {
 		"too long":                {"negative", `{"updates": [` + strings.Replace(good, "Hurries.", strings.Repeat("é", 401), 1) + `]}`, "has 401 characters: use at most 400"},
 		"fence":                   {"negative", `{"updates": [` + strings.Replace(good, "Hurries.", `a <<<UNTRUSTED b`, 1) + `]}`, "marks of a fence"},
 		"chat template":           {"negative", `{"updates": [` + strings.Replace(good, "Hurries.", `a <|im_end|> b`, 1) + `]}`, "marks of a fence or a chat template"},
-		"weight of its own":       {"negative", `{"updates": [` + strings.Replace(good, `"difference"`, `"weight": 99, "difference"`, 1) + `]}`, `unknown field "weight"`},
-		"prose":                   {"negative", `Here you are: {"updates": []}`, "is not JSON"},
-		"trailing prose":          {"negative", `{"updates": []} I hope this helps.`, "goes on after its JSON"},
-		"two answers":             {"negative", `{"updates": []}{"updates": [` + good + `]}`, "goes on after its JSON"},
-		"markdown":                {"negative", "```json\n{\"updates\": []}\n```", "is not JSON"},
-		"a list":                  {"negative", `[` + good + `]`, "is not JSON"},
-		"a scoring verdict":       {"negative", `{"all": {"reason": "fine", "score": 1}}`, "unknown field"},
-		"an empty object":         {"negative", `{}`, `has no "updates"`},
-		"null":                    {"negative", `null`, `has no "updates"`},
-		"a number for a text":     {"negative", `{"updates": [` + strings.Replace(good, `"Hurries."`, `5`, 1) + `]}`, "is not JSON"},
-		"nothing":                 {"negative", ``, "is not JSON"},
-		"cut off":                 {"negative", `{"updates": [` + good, "is not JSON"},
 		"more than there are ...": {"negative", `{"updates": [` + good + `,` + strings.Replace(good, "c1", "c3", 1) + `,` + good + `]}`, "update 3"},
-	} {
+	})
+}
+
+// What is not the form that was asked for is refused, not guessed at.
+func TestRepliesInAnotherForm(t *testing.T) {
+	good := `{"replaces": "c1", "difference": "d", "polarity": "negative", "criterion": "Hurries."}`
+	read(t, map[string]struct{ polarity, answer, want string }{
+		"weight of its own":   {"negative", `{"updates": [` + strings.Replace(good, `"difference"`, `"weight": 99, "difference"`, 1) + `]}`, `unknown field "weight"`},
+		"prose":               {"negative", `Here you are: {"updates": []}`, "is not JSON"},
+		"trailing prose":      {"negative", `{"updates": []} I hope this helps.`, "goes on after its JSON"},
+		"two answers":         {"negative", `{"updates": []}{"updates": [` + good + `]}`, "goes on after its JSON"},
+		"markdown":            {"negative", "```json\n{\"updates\": []}\n```", "is not JSON"},
+		"a list":              {"negative", `[` + good + `]`, "is not JSON"},
+		"a scoring verdict":   {"negative", `{"all": {"reason": "fine", "score": 1}}`, "unknown field"},
+		"an empty object":     {"negative", `{}`, `has no "updates"`},
+		"null":                {"negative", `null`, `has no "updates"`},
+		"a number for a text": {"negative", `{"updates": [` + strings.Replace(good, `"Hurries."`, `5`, 1) + `]}`, "is not JSON"},
+		"nothing":             {"negative", ``, "is not JSON"},
+		"cut off":             {"negative", `{"updates": [` + good, "is not JSON"},
+	})
+}
+
+// read checks what a judge's answers mean: nothing wrong where want is empty, else an error that says it.
+func read(t *testing.T, cases map[string]struct{ polarity, answer, want string }) {
+	t.Helper()
+	for name, c := range cases {
 		got, err := reply{[]string{"c1", "c3"}, c.polarity}.read(c.answer)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
