@@ -44,5 +44,16 @@ type Judge interface {
 type Run struct {
 	Dir   string                // the run's folder, for what people read; "": there is none
 	Seed  uint64                // of the run's random numbers
+	Steps int                   // optimiser steps that it is going to make; 0: not known
+	Model string                // what is trained, in words
 	Judge func() (Judge, error) // opens the judge that the configuration names; one for all who ask
+	// Embedder opens what turns texts into vectors: policy (the run's own model), openai, minilm. One that needs
+	// nothing is in package rubricmem.
+	Embedder func(name string) (Embedder, error)
+}
+
+// Embedder turns texts into vectors, all of one length and none of them zero. It is safe for use by several goroutines.
+type Embedder interface {
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	Name() string // identifies the model: vectors of another are not comparable
 }
