@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/rewards"
@@ -84,6 +85,16 @@ func New(p Parts, in Task) (*Trainer, error) {
 	t.micro, t.steps = batching.Epoch(len(in.Prompts))
 	t.total = totalSteps(cfg.Optim, t.steps)
 	return t, nil
+}
+
+// Steps is the number of optimiser steps of a run on so many prompts.
+func Steps(cfg *configs.Config, prompts int) (int, error) {
+	batching, err := cfg.Batching(1)
+	if err != nil {
+		return 0, err
+	}
+	_, perEpoch := batching.Epoch(prompts)
+	return totalSteps(cfg.Optim, perEpoch), nil
 }
 
 // dropout is that of the adapter that is trained.

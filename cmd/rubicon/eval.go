@@ -90,7 +90,7 @@ func evaluate(ctx context.Context, c *configs.Config, from, out string) (values 
 	if err != nil {
 		return nil, err
 	}
-	if r.reward, err = r.openReward(""); err != nil {
+	if r.reward, err = r.openReward("", 0); err != nil {
 		return nil, err
 	}
 	if err := r.reward.check(ctx, prompts); err != nil {

@@ -39,11 +39,15 @@ type reward struct {
 	judge *judge
 }
 
-// openReward opens the reward of a run: its providers and, if one of them asks for it, the judge.
-func (r *openedRun) openReward(dir string) (*reward, error) {
+// openReward opens the reward of a run with its folder and number of steps ("" and 0: there is none): its providers and, if
+// one of them asks for it, the judge.
+func (r *openedRun) openReward(dir string, steps int) (*reward, error) {
 	c := r.Config
 	rw := &reward{judge: &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: dir, tokenizer: r.Tokenizer}}
-	run := rewards.Run{Dir: dir, Seed: uint64(c.Seed), Judge: rw.judge.open}
+	run := rewards.Run{
+		Dir: dir, Seed: uint64(c.Seed), Steps: steps, Judge: rw.judge.open,
+		Model: fmt.Sprintf("%s, %s parameters", c.Model.Path, count(r.shape.Size())),
+	}
 	var err error
 	if rw.Provider, rw.name, err = openProvider(run, c.Reward); err != nil {
 		return nil, errors.Join(err, rw.judge.close())

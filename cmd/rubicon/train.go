@@ -105,7 +105,11 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 			return task, fmt.Errorf("held-out data: %w", err)
 		}
 	}
-	if r.reward, err = r.openReward(c.OutputDir); err != nil {
+	steps, err := trainer.Steps(c, len(task.Prompts))
+	if err != nil {
+		return task, err
+	}
+	if r.reward, err = r.openReward(c.OutputDir, steps); err != nil {
 		return task, err
 	}
 	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()

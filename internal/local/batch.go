@@ -45,6 +45,22 @@ type batch struct {
 	over   chan struct{} // closed when the model is free again
 }
 
+// await has a job done, unless ctx ends before it is.
+func (t *Transport) await(ctx context.Context, j *job) (*llm.Reply, error) {
+	t.enter(j)
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+	}
+	t.leave(j)
+	select {
+	case <-j.done:
+		return j.reply, j.err
+	default:
+		return nil, ctx.Err()
+	}
+}
+
 // enter puts a job into the queue, and makes sure that somebody takes it.
 func (t *Transport) enter(j *job) {
 	t.mu.Lock()

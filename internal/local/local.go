@@ -104,18 +104,7 @@ func (t *Transport) Complete(ctx context.Context, c *llm.Call) (*llm.Reply, erro
 	if err != nil {
 		return nil, err
 	}
-	t.enter(j)
-	select {
-	case <-j.done:
-	case <-ctx.Done():
-	}
-	t.leave(j)
-	select {
-	case <-j.done:
-		return j.reply, j.err
-	default:
-		return nil, ctx.Err()
-	}
+	return t.await(ctx, j)
 }
 
 // refuse is a server's way to refuse a call.
@@ -190,7 +179,7 @@ type model struct {
 }
 
 // maxConstraints bounds the schemas that are remembered.
-const maxConstraints = 32
+const maxConstraints = 16
 
 func newModel(m *policy.Model, tok *token.Tokenizer) *model {
 	x := &model{Model: m, tok: tok, eos: append(m.Config().EOS[:len(m.Config().EOS):len(m.Config().EOS)], tok.EOS())}

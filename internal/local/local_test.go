@@ -1,14 +1,12 @@
 package local
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +103,11 @@ func TestRepliesDoNotDependOnEachOther(t *testing.T) {
 	if complete(t, x, &other).Text == alone[1].Text {
 		t.Error("another seed gives the same reply")
 	}
+	other = *calls[1]
+	other.Name = "other"
+	if complete(t, x, &other).Text == alone[1].Text {
+		t.Error("another call gives the same reply: it has the same random numbers")
+	}
 }
 
 func complete(t *testing.T, x *Transport, c *llm.Call) *llm.Reply {
@@ -165,87 +168,6 @@ func withoutTemplate(t *testing.T) token.Files {
 	files["tokenizer_config.json"], err = json.Marshal(config)
 	must(t, err)
 	return files
-}
-
-// gate is a lock that tells when it is taken.
-type gate struct {
-	sync.Mutex
-	taken chan struct{}
-}
-
-func (g *gate) Lock() {
-	g.Mutex.Lock()
-	select {
-	case g.taken <- struct{}{}:
-	default:
-	}
-}
-
-// waitFor gives way until n calls are in the queue.
-func (t *Transport) waitFor(n int) {
-	for {
-		t.mu.Lock()
-		have := len(t.queue)
-		t.mu.Unlock()
-		if have == n {
-			return
-		}
-		runtime.Gosched()
-	}
-}
-
-// A caller that is gone leaves the others their replies, and does not wait for the model.
-func TestCallersMayLeave(t *testing.T) {
-	x := open(t, tiny())
-	long := question("Tell me everything.")
-	long.MaxTokens = 400
-	alone := complete(t, x, long)
-	g := &gate{taken: make(chan struct{}, 1)}
-	x.Lock = g
-
-	g.Mutex.Lock() // the owner computes
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := x.Complete(gone, question("Now?")); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v from a call whose caller was gone", err)
-	}
-	leaving, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	var stays *llm.Reply
-	var left error
-	other := *long
-	other.Messages = []llm.Message{{Role: "user", Content: "Tell me more."}}
-	wg.Go(func() { stays = complete(t, x, long) })
-	wg.Go(func() { _, left = x.Complete(leaving, &other) })
-	x.waitFor(2)
-	g.Mutex.Unlock()
-	<-g.taken
-	cancel()
-	wg.Wait()
-	if !errors.Is(left, context.Canceled) || !reflect.DeepEqual(stays, alone) {
-		t.Errorf("the one who left got %v; the one who stayed %+v, want %+v", left, stays, alone)
-	}
-}
-
-// When all callers are gone nothing goes on: the model is free.
-func TestNothingGoesOnWithoutCallers(t *testing.T) {
-	x := open(t, tiny())
-	long := question("Tell me everything.")
-	long.MaxTokens = 400
-	g := &gate{taken: make(chan struct{}, 1)}
-	x.Lock = g
-	leaving, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	var left error
-	wg.Go(func() { _, left = x.Complete(leaving, long) })
-	<-g.taken
-	cancel()
-	wg.Wait()
-	g.Mutex.Lock() // free, or this never returns
-	g.Mutex.Unlock()
-	if !errors.Is(left, context.Canceled) || x.batch != nil {
-		t.Errorf("error %v, batch %v after all had left", left, x.batch)
-	}
 }
 
 // What the model cannot answer is refused with a status, and with what to set.

@@ -9,7 +9,7 @@ import (
 const (
 	maxMade  = 1 << 15
 	maxRows  = 1 << 14
-	maxBytes = 1 << 25 // of masks
+	maxBytes = 1 << 24 // of masks
 )
 
 // derive is the texts of s that begin with b, without it. It asks of for the derivatives of the parts of s.

@@ -36,7 +36,8 @@ type node struct {
 }
 
 // NewVocab makes the vocabulary of a model with size ids. Special tokens and the ends of sequences, eos, never stand inside
-// a sample; neither does what stands for nothing.
+// a sample; neither does what stands for nothing. Samples have to be generated with the same ids as EOS, or they end too
+// early or not at all.
 func NewVocab(tokens Tokens, size int, eos []int32) (*Vocab, error) {
 	v := &Vocab{size: size, text: make([][]byte, size)}
 	for _, id := range eos {
