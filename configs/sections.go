@@ -122,7 +122,7 @@ type Reward struct {
 
 // RewardPart is one reward provider.
 type RewardPart struct {
-	Kind    string         `yaml:"kind" enum:"verify|rubric|rare|http|exec|mix" doc:"Provider. verify: checks by programs. rubric: criteria that a judge scores. rare: such criteria, of which those that the current completions saturate are replaced. http: a reward server of your own. exec: a command of your own. mix: the weighted sum of parts."`
+	Kind    string         `yaml:"kind" enum:"verify|rubric|amaris|rare|http|exec|mix" doc:"Provider. verify: checks by programs. rubric: criteria that a judge scores. amaris: such criteria, improved beside the training from analyses and a memory of them. rare: such criteria, of which those that the current completions saturate are replaced. http: a reward server of your own. exec: a command of your own. mix: the weighted sum of parts."`
 	Name    string         `yaml:"name" doc:"Name in metrics (rewards/NAME/mean). Empty: its kind."`
 	Weight  float64        `yaml:"weight" doc:"What its value is multiplied by."`
 	Options map[string]any `yaml:"options" doc:"The provider's own settings; docs/rewards.md lists them."`
@@ -141,7 +141,7 @@ type Judge struct {
 	MaxElapsed     float64               `yaml:"max_elapsed" above:"0" doc:"Seconds after the first try after which none is begun."`
 	MaxFailures    int                   `yaml:"max_failures" min:"0" doc:"Failures in a row after which a server is left alone for a while. 0: it never is."`
 	Cooldown       float64               `yaml:"cooldown" above:"0" doc:"How long it is left alone before one request tries it, seconds."`
-	MaxOutage      float64               `yaml:"max_outage" min:"0" doc:"How long a question waits for a server that is left alone, seconds; then what it was to score is unscorable."`
+	MaxOutage      float64               `yaml:"max_outage" min:"0" doc:"How long questions wait for a server that is left alone, seconds; then the run pauses."`
 	BudgetTokens   int                   `yaml:"budget_tokens" min:"0" doc:"Tokens after which the run pauses. 0: no limit."`
 	BudgetMoney    float64               `yaml:"budget_money" min:"0" doc:"Money after which the run pauses, in the currency of the prices. 0: no limit."`
 	Cache          string                `yaml:"cache" doc:"Folder in which answers are kept, so that no request is made twice; several runs may share it. Empty: judge/cache in the run's folder. none: no answers are kept."`

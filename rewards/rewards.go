@@ -27,6 +27,7 @@ type Provider interface {
 type Score struct {
 	Value      float64
 	Unscorable bool
+	NotMeant   bool   // unscorable because it is no business of this provider (TRL's None): the other parts of a mix stand
 	Reason     string // why it is unscorable, or the judge's remark
 	Parts      []Part
 	Columns    []Column  // several reward functions (mix); nil: one column, the provider itself
@@ -49,9 +50,14 @@ type Column struct {
 	Value  float64 // NaN: could not score
 }
 
-// Unscorable is a Score that is excluded from every statistic.
+// Unscorable is a Score that is excluded from every statistic, because scoring failed.
 func Unscorable(reason string) Score {
 	return Score{Value: math.NaN(), Unscorable: true, Reason: reason}
+}
+
+// NotMeant is a Score for a completion that the provider has nothing to say about, such as a row of another task.
+func NotMeant(reason string) Score {
+	return Score{Value: math.NaN(), Unscorable: true, NotMeant: true, Reason: reason}
 }
 
 // Learner is a Provider that changes between steps. Learn sees the step's scored groups after the policy update.

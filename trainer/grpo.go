@@ -5,6 +5,7 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -28,6 +29,7 @@ type Trainer struct {
 	shown            table // the last generation, for people
 	noted            int   // the step whose completions were written last
 	details          map[*grpo.Completion]Detail
+	patience         time.Duration  // for scoring, after the run was asked to stop
 	judge            rewards.Drawer // its calls, time and cost; nil: the reward asks none
 }
 
@@ -78,7 +80,7 @@ func New(p Parts, in Task) (*Trainer, error) {
 	t := &Trainer{
 		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name},
-		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge,
+		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge, patience: scoringPatience,
 	}
 	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))

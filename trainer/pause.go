@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
+	"time"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 )
@@ -53,5 +55,38 @@ func (c *core) pause(ctx context.Context, s stepper, err error) error {
 	if e := c.checkpoint(s.save); e != nil {
 		return errors.Join(err, e)
 	}
+	if errors.Is(err, ErrInterrupted) {
+		return ErrInterrupted
+	}
 	return fmt.Errorf("%w: %w", ErrPaused, err)
+}
+
+// scoringPatience is how long scoring may go on after the run was asked to stop: a judge may hang.
+const scoringPatience = 10 * time.Second
+
+// whileWanted is a context for scoring, which ends a while after the run was asked to stop. done is to be called when
+// scoring is over.
+func (t *Trainer) whileWanted(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-over:
+			return
+		case <-t.Stop:
+		}
+		timer := time.NewTimer(t.patience)
+		defer timer.Stop()
+		select {
+		case <-over:
+		case <-timer.C:
+			cancel(ErrInterrupted)
+		}
+	})
+	return ctx, func() {
+		close(over)
+		watch.Wait()
+		cancel(nil)
+	}
 }

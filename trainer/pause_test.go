@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
@@ -115,4 +116,32 @@ func (s *second) Score(ctx context.Context, step int, groups []grpo.Group) ([]re
 		return s.mortal.Score(ctx, step, groups)
 	}
 	return s.parityReward.Score(ctx, step, groups)
+}
+
+// hanging is a reward whose judge hangs until it is given up.
+type hanging struct{ parityReward }
+
+func (h *hanging) Score(ctx context.Context, step int, groups []grpo.Group) ([]rewards.Score, error) {
+	if step == 1 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.parityReward.Score(ctx, step, groups)
+}
+
+// A run that is asked to stop while its judge hangs stops with a checkpoint of its finished steps.
+func TestInterruptWhileTheJudgeHangs(t *testing.T) {
+	dir := t.TempDir()
+	stop := make(chan struct{})
+	p := parts(t, "num_generations=2", "per_device_train_batch_size=2", "max_steps=3", "checkpoint.save_steps=0", "output_dir="+dir)
+	tr := grpoRun(t, p, &hanging{})
+	tr.patience = time.Millisecond
+	tr.Stop = stop
+	time.AfterFunc(50*time.Millisecond, func() { close(stop) })
+	if err := tr.Run(t.Context()); !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("%v, want ErrInterrupted", err)
+	}
+	if err := checkFolder(stepFolder(tr.dir.saved, tr.state.Step)); err != nil || tr.state.Step > 1 {
+		t.Errorf("after %d steps: %v", tr.state.Step, err)
+	}
 }

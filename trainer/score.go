@@ -14,7 +14,12 @@ import (
 func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column, error) {
 	t.Console.Tick(t.state.Step+1, "scoring")
 	began := t.Now()
-	scored, err := t.rollouts.Score(ctx, t.state.Step, groups)
+	within, done := t.whileWanted(ctx)
+	scored, err := t.rollouts.Score(within, t.state.Step, groups)
+	done()
+	if context.Cause(within) == ErrInterrupted && err != nil {
+		err = ErrInterrupted
+	}
 	if err != nil {
 		return nil, unscored{err}
 	}

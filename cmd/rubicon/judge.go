@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,6 +22,9 @@ import (
 // localURL is the judge.url that means the run's own base model.
 const localURL = "local"
 
+// localTimeout: a model in this process answers when it has computed the answer.
+const localTimeout = 24 * time.Hour
+
 // noCache is the judge.cache that means that no answers are kept.
 const noCache = "none"
 
@@ -28,7 +32,8 @@ const noCache = "none"
 type judge struct {
 	cfg       configs.Judge
 	seed      uint64
-	dir       string // the run's folder; "": there is none
+	dir       string    // the run's folder; "": there is none
+	console   io.Writer // is told when a server begins to fail
 	tokenizer *token.Tokenizer
 
 	once   sync.Once
@@ -71,6 +76,7 @@ func (j *judge) options() (o llm.Options, err error) {
 	if j.dir != "" {
 		o.SpentFile = filepath.Join(j.dir, "judge", "spent.json")
 	}
+	o.Notify = func(text string) { fmt.Fprintf(j.console, "note: %s\n", text) }
 	o.Tiers = map[rewards.Tier]llm.Settings{}
 	for _, tier := range slices.Sorted(maps.Keys(c.Tiers)) {
 		if o.Tiers[rewards.Tier(tier)], err = j.settings(c.Tiers[tier]); err != nil {
@@ -95,7 +101,7 @@ func (j *judge) settings(m configs.JudgeModel) (llm.Settings, error) {
 		if j.local == nil {
 			j.local = local.New(j.tokenizer)
 		}
-		s.URL, s.Transport = "", j.local
+		s.URL, s.Transport, s.Timeout = "", j.local, localTimeout
 	}
 	return s, nil
 }

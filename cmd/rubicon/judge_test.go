@@ -12,27 +12,27 @@ import (
 	"github.com/rubicon-rl/rubicon/internal/llm/llmtest"
 )
 
-// judges starts two judges and returns their URLs: one that lives, and one that answers a few requests and then fails.
-func judges(t *testing.T) (living, mortal string) {
+// judges starts a judge that lives and some that answer so many requests and then fail, and returns their URLs.
+func judges(t *testing.T, left ...int64) (living string, mortal []string) {
 	c := llmtest.Config{Key: "secret", Models: []string{"good"}, Answer: func(r *llmtest.Request) llmtest.Response {
 		return llmtest.Response{Content: instance(r.ResponseFormat.JSONSchema.Schema, r.Last())}
 	}}
 	living = llmtest.Start(t, c).URL
-	answer, left := c.Answer, atomic.Int64{}
-	left.Store(mortality)
-	c.Answer = func(r *llmtest.Request) llmtest.Response {
-		if left.Add(-1) < 0 {
-			return llmtest.Response{Fault: llmtest.ServerError}
+	for _, n := range left {
+		var requests atomic.Int64
+		dying := c
+		dying.Answer = func(r *llmtest.Request) llmtest.Response {
+			if requests.Add(1) > n {
+				return llmtest.Response{Fault: llmtest.ServerError}
+			}
+			return c.Answer(r)
 		}
-		return answer(r)
+		mortal = append(mortal, llmtest.Start(t, dying).URL)
 	}
-	return living, llmtest.Start(t, c).URL
+	return living, mortal
 }
 
-// mortality is how many requests a mortal judge answers: those of the preflight, of a step, and some of the next one's.
-const mortality = 7
-
-// instance is a value of a schema with objects, whole numbers and texts, as a function of the seed.
+// instance is a value of a schema with objects, lists of one, whole numbers and texts, as a function of the seed.
 func instance(schema json.RawMessage, seed string) string {
 	var s struct {
 		Type       string
@@ -40,6 +40,7 @@ func instance(schema json.RawMessage, seed string) string {
 		Maximum    int
 		Minimum    int
 		Enum       []json.RawMessage
+		Items      json.RawMessage
 	}
 	if json.Unmarshal(schema, &s) != nil {
 		return "no schema"
@@ -48,9 +49,11 @@ func instance(schema json.RawMessage, seed string) string {
 	h.Write([]byte(seed))
 	switch {
 	case s.Enum != nil:
-		return string(s.Enum[int(h.Sum32())%len(s.Enum)])
+		return string(s.Enum[int(h.Sum32()>>8)%len(s.Enum)])
 	case s.Type == "integer":
-		return fmt.Sprint(s.Minimum + int(h.Sum32())%(s.Maximum-s.Minimum+1))
+		return fmt.Sprint(s.Minimum + int(h.Sum32()>>8)%(s.Maximum-s.Minimum+1))
+	case s.Type == "array":
+		return "[" + instance(s.Items, seed) + "]"
 	case s.Type != "object":
 		return `"because"`
 	}

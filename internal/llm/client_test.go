@@ -153,7 +153,10 @@ func TestStatuses(t *testing.T) {
 		0: lasting, // the network
 	} {
 		calls := 0
-		o := options(fake(func(context.Context, *Call) (*Reply, error) {
+		o := options(fake(func(_ context.Context, c *Call) (*Reply, error) {
+			if c.Messages[0].Content == probeText {
+				return &Reply{Text: "yes"}, nil
+			}
 			calls++
 			if code == 0 {
 				return nil, errors.New("connection reset")
@@ -175,10 +178,29 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// A model that fails at every question leaves none of them unanswered: the run has to wait for it.
+func TestDownIsNotUnanswered(t *testing.T) {
+	calls := 0
+	o := options(fake(func(context.Context, *Call) (*Reply, error) {
+		calls++
+		return nil, errors.New("connection refused")
+	}))
+	o.MaxRetries = 1
+	_, err := client(t, o).Ask(t.Context(), verdict)
+	if err == nil || errors.Is(err, rewards.ErrNoAnswer) || !strings.Contains(err.Error(), "the judge is down") || calls != 4 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
 // pauses returns the pauses of a question that fails always.
 func pauses(t *testing.T, seed uint64, change func(*Options), err error) (list []time.Duration) {
 	t.Helper()
-	o := options(fake(func(context.Context, *Call) (*Reply, error) { return nil, err }))
+	o := options(fake(func(_ context.Context, c *Call) (*Reply, error) {
+		if c.Messages[0].Content == probeText {
+			return &Reply{Text: "yes"}, nil
+		}
+		return nil, err
+	}))
 	now := time.Unix(0, 0)
 	o.Seed, o.MaxFailures, o.MaxRetries, o.MaxElapsed = seed, 0, 8, time.Hour
 	o.Now = func() time.Time { return now }

@@ -96,6 +96,9 @@ type badDay struct {
 }
 
 func (d *badDay) answer(r *llmtest.Request) llmtest.Response {
+	if r.Last() == probeText { // the server is there, only some questions are too much for it
+		return llmtest.Response{Content: "yes"}
+	}
 	var i int
 	if _, err := fmt.Sscanf(r.Messages[1].Content, "question %d", &i); err != nil {
 		d.t.Errorf("asked %q", r.Messages[1].Content)

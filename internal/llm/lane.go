@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -18,6 +19,9 @@ type lane struct {
 	slots            *semaphore.Weighted
 	requests, tokens *rate.Limiter                              // nil: no limit
 	breaker          *gobreaker.TwoStepCircuitBreaker[struct{}] // nil: never closed
+
+	mu   sync.Mutex
+	down time.Time // since when the model has been failing; zero: it is well
 }
 
 // errLeft is the outcome of a request that the asker gave up.
@@ -34,10 +38,36 @@ func newLane(o *Options, s *Settings) *lane {
 			ReadyToTrip:  func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(o.MaxFailures) },
 			IsSuccessful: func(err error) bool { return !passing(err) },
 			// A server that is busy is well, and one that was not waited for may be.
-			IsExcluded: func(err error) bool { return errors.Is(err, errLeft) || statusOf(err) == http.StatusTooManyRequests },
+			IsExcluded:    func(err error) bool { return errors.Is(err, errLeft) || statusOf(err) == http.StatusTooManyRequests },
+			OnStateChange: func(_ string, from, to gobreaker.State) { l.changed(from, to) },
 		})
 	}
 	return l
+}
+
+// changed notes since when the model has been failing, and says so.
+func (l *lane) changed(from, to gobreaker.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case to == gobreaker.StateClosed:
+		l.down = time.Time{}
+	case from == gobreaker.StateClosed:
+		l.down = l.o.Now()
+		if l.o.Notify != nil {
+			l.o.Notify(fmt.Sprintf("the judge has failed %d times in a row: it is tried every %s for %s (judge.max_outage)", l.o.MaxFailures, l.o.Cooldown, l.o.MaxOutage))
+		}
+	}
+}
+
+// outage is for how long the model has been failing.
+func (l *lane) outage() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down.IsZero() {
+		return 0
+	}
+	return l.o.Now().Sub(l.down)
 }
 
 // limiter allows so many per minute, and no more than a second's worth at once.
@@ -74,7 +104,7 @@ func (l *lane) enter(ctx context.Context, tokens int) (leave func(error), err er
 		return func(error) {}, nil
 	}
 	pause := max(min(l.o.Cooldown, l.o.MaxOutage)/8, time.Millisecond)
-	for waited := time.Duration(0); ; waited += pause {
+	for {
 		done, err := l.breaker.Allow()
 		if err == nil {
 			return func(err error) {
@@ -84,8 +114,8 @@ func (l *lane) enter(ctx context.Context, tokens int) (leave func(error), err er
 				done(err)
 			}, nil
 		}
-		if waited >= l.o.MaxOutage {
-			return nil, noAnswer(fmt.Errorf("the judge fails again and again, and has not recovered within %s", l.o.MaxOutage))
+		if l.outage() >= l.o.MaxOutage {
+			return nil, final{fmt.Errorf("the judge fails again and again, and has not recovered within %s: start it, or wait longer with judge.max_outage", l.o.MaxOutage)}
 		}
 		if err := l.o.Sleep(ctx, pause); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -171,18 +172,26 @@ func TestBreakerGivesUp(t *testing.T) {
 			return nil, errors.New("down")
 		}))
 		o.MaxFailures, o.Cooldown, o.MaxOutage, o.MaxConcurrency, o.MaxRetries = 2, time.Hour, time.Minute, 1, 1
+		notes := 0
+		o.Notify = func(string) { notes++ }
 		c := client(t, o)
 		began := time.Now()
-		for i, err := range askAll(t.Context(), c, 3) {
-			if !errors.Is(err, rewards.ErrNoAnswer) {
-				t.Errorf("question %d: %v", i, err)
+		unanswered, ended := 0, 0
+		for _, err := range askAll(t.Context(), c, 3) {
+			if errors.Is(err, rewards.ErrNoAnswer) {
+				unanswered++
+			} else if err != nil && strings.Contains(err.Error(), "judge.max_outage") {
+				ended++
 			}
+		}
+		if unanswered != 1 || ended != 2 || notes != 1 {
+			t.Errorf("%d unanswered, %d that end the step, %d notes, want 1, 2 and 1", unanswered, ended, notes)
 		}
 		if calls != 2 {
 			t.Errorf("%d calls to a model that is left alone for an hour after 2 failures", calls)
 		}
-		// One question fails twice, within 2 s; the other two wait for MaxOutage.
-		if took, want := time.Since(began), 2*time.Minute; took < want || took > want+2*time.Second {
+		// One question fails twice, within 2 s; the other two wait until the model has failed for MaxOutage.
+		if took, want := time.Since(began), time.Minute; took < want || took > want+2*time.Second {
 			t.Errorf("took %s", took)
 		}
 	})

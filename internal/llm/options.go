@@ -49,7 +49,7 @@ type Options struct {
 	MaxElapsed  time.Duration // no retry begins later than this after the first request
 	MaxFailures int           // in a row, after which the server is left alone; 0: it never is
 	Cooldown    time.Duration // how long it is left alone before one question tries it
-	MaxOutage   time.Duration // how long a question waits for a server that is left alone
+	MaxOutage   time.Duration // how long questions wait for a server that is left alone; then none can be answered
 
 	BudgetTokens int64   // 0: no limit
 	BudgetMoney  float64 // 0: no limit
@@ -62,6 +62,7 @@ type Options struct {
 
 	Seed         uint64            // of sampling and of the pauses' jitter
 	RoundTripper http.RoundTripper // to servers; nil: the network
+	Notify       func(text string) // is told when a server begins to fail; nil: nobody is
 	Now          func() time.Time  // nil: the clock
 	// Sleep returns after d, or with an error when ctx ends; nil: by the clock.
 	Sleep func(ctx context.Context, d time.Duration) error

@@ -101,12 +101,34 @@ func (c *Client) send(ctx context.Context, t *tier, call *Call, jitter *rand.Ran
 	switch code := statusOf(err); {
 	case ctx.Err() != nil && err != nil:
 		return nil, ctx.Err()
-	case passing(err) || slices.Contains(refused, code):
+	case passing(err):
+		return nil, c.blame(ctx, t, call, jitter, err)
+	case slices.Contains(refused, code):
 		return nil, noAnswer(err)
 	case code != 0:
 		return nil, fmt.Errorf("the judge refuses to work: check judge.api_key_env, judge.url and judge.model: %w", err)
 	}
 	return reply, err
+}
+
+// probeText is what a model is asked to see whether it answers at all.
+const probeText = "Say yes."
+
+// blame says whose fault it is that a call went on failing: the call's, if the model answers another one, and it has no
+// answer; or the model's, and then no question can be answered.
+func (c *Client) blame(ctx context.Context, t *tier, call *Call, jitter *rand.Rand, why error) error {
+	probe := &Call{Model: call.Model, Messages: []Message{{Role: "user", Content: probeText}}, Temperature: call.Temperature, TopP: call.TopP, MaxTokens: call.MaxTokens, Seed: call.Seed}
+	err := c.again(ctx, t, jitter, func() error {
+		_, err := c.try(ctx, t, probe)
+		return err
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if passing(err) {
+		return final{fmt.Errorf("the judge is down, it fails at every question: %w", why)}
+	}
+	return noAnswer(why)
 }
 
 // try sends a call once, within its limits, and accounts for it.

@@ -130,7 +130,7 @@ func (t *Transport) prepare(m *model, c *llm.Call) (*job, error) {
 	}
 	room := m.Config().MaxPositions
 	if len(ids)+need > room {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "the prompt has %d tokens and an answer at least %d, but the model's context is %d: shorten the prompt, or set judge.url to a model with a longer one", len(ids), need, room)
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the question has %d tokens (instructions, criteria, prompt and completion) and its answer at least %d, but the model's context is %d: use fewer criteria or a lower rollout.max_completion_length, or set judge.url to a model with a longer context", len(ids), need, room)
 	}
 	if c.MaxTokens < need {
 		return nil, refuse(http.StatusBadRequest, "an answer has at least %d tokens: set judge.max_tokens to more than %d", need, c.MaxTokens)

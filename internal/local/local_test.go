@@ -178,7 +178,7 @@ func TestRefusals(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{func(c *llm.Call) { c.Messages[0].Content = strings.Repeat("word ", 600) }, 413, "shorten the prompt"},
+		{func(c *llm.Call) { c.Messages[0].Content = strings.Repeat("word ", 600) }, 413, "use fewer criteria"},
 		{func(c *llm.Call) { c.Schema, c.MaxTokens = json.RawMessage(schema), 20 }, 400, "judge.max_tokens"},
 		{func(c *llm.Call) { c.MaxTokens = 0 }, 400, "judge.max_tokens"},
 		{func(c *llm.Call) { c.Schema = json.RawMessage(`{"pattern":"a"}`) }, 400, "#/pattern"},

@@ -25,8 +25,8 @@ type Part struct {
 	Provider rewards.Provider
 }
 
-// Provider adds up its parts. A completion that some part cannot score gets the sum of the others; one that no part
-// can score is unscorable.
+// Provider adds up its parts. Of a completion that some part has nothing to say about (rewards.NotMeant) the others' sum
+// counts; one that some part fails to score is unscorable.
 type Provider struct{ parts []Part }
 
 var (
@@ -86,12 +86,14 @@ func (m *Provider) Score(ctx context.Context, step int, groups []grpo.Group) ([]
 	}
 	out := make([]rewards.Score, total)
 	for i := range out {
+		failed := false
 		for k, p := range m.parts {
+			failed = failed || columns[k][i].Unscorable && !columns[k][i].NotMeant
 			if err := add(&out[i], p, columns[k][i]); err != nil {
 				return nil, fmt.Errorf("reward %s: %w", p.Name, err)
 			}
 		}
-		finish(&out[i])
+		finish(&out[i], failed)
 	}
 	return out, nil
 }
@@ -131,17 +133,22 @@ func add(sum *rewards.Score, p Part, s rewards.Score) error {
 	return nil
 }
 
-// finish computes the value: the weighted sum of the columns that have one.
-func finish(sum *rewards.Score) {
+// finish computes the value: the weighted sum of the columns that have one. If a part failed, there is none: the sum of the
+// others would be a judgement that nobody made.
+func finish(sum *rewards.Score, failed bool) {
 	sum.Unscorable = true
-	for _, c := range sum.Columns {
+	for i := range sum.Columns {
+		c := &sum.Columns[i]
+		if failed {
+			c.Value = math.NaN()
+		}
 		if !math.IsNaN(c.Value) {
 			sum.Value += c.Weight * c.Value
 			sum.Unscorable = false
 		}
 	}
 	if sum.Unscorable {
-		sum.Value = math.NaN()
+		sum.Value, sum.NotMeant, sum.Turns = math.NaN(), !failed, nil
 	}
 }
 

@@ -91,12 +91,15 @@ func mixed(t testing.TB, parts ...Part) *Provider {
 func TestSumAndColumns(t *testing.T) {
 	length := byText{
 		"x": {Value: 0.5, Parts: []rewards.Part{{Name: "short", Weight: 1, Credit: 0.5, Local: true}}, Turns: []float64{1, 2}},
-		"y": rewards.Unscorable("too long"),
-		"z": rewards.Unscorable("too long"),
+		"y": rewards.NotMeant("too long"),
+		"z": rewards.NotMeant("too long"),
+		"w": {Value: 1},
+		"v": rewards.NotMeant("too long"),
 	}
-	judge := byText{"x": {Value: 0.25, Reason: "dull", Turns: []float64{4, 8}}, "y": {Value: 1}, "z": rewards.Unscorable("no verdict")}
+	judge := byText{"x": {Value: 0.25, Reason: "dull", Turns: []float64{4, 8}}, "y": {Value: 1}, "z": rewards.Unscorable("no verdict"),
+		"w": rewards.Unscorable("no verdict"), "v": rewards.NotMeant("another task")}
 	m := mixed(t, Part{"length", 2, length}, Part{"judge", -1, judge})
-	got, err := m.Score(t.Context(), 0, []grpo.Group{texts("p", "x", "y"), texts("q", "z")})
+	got, err := m.Score(t.Context(), 0, []grpo.Group{texts("p", "x", "y"), texts("q", "z", "w", "v")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +117,12 @@ func TestSumAndColumns(t *testing.T) {
 	}
 	if z := got[2]; !z.Unscorable || !math.IsNaN(z.Value) || z.Reason != "length: too long; judge: no verdict" {
 		t.Errorf("z: no part scores: %+v", z)
+	}
+	if w := got[3]; !w.Unscorable || w.NotMeant || !math.IsNaN(w.Columns[0].Value) || !math.IsNaN(w.Columns[1].Value) {
+		t.Errorf("w: a part failed, so the sum of the others is no judgement: %+v", w)
+	}
+	if v := got[4]; !v.Unscorable || !v.NotMeant {
+		t.Errorf("v: no part is meant: %+v", v)
 	}
 }
 
@@ -238,7 +247,8 @@ func TestConformance(t *testing.T) {
 		New: func(t testing.TB) rewards.Provider {
 			return mixed(t, Part{"fixed", 1, scores}, Part{"drift", 0.5, &drifting{1}})
 		},
-		Groups: groups,
+		Groups:     groups,
+		Unscorable: []int{1}, // one part fails
 		Fault: &rewardtest.Fault{
 			Provider: mixed(t, Part{"fixed", 1, scores}), Groups: []grpo.Group{texts("p", "x", "w")}, Prompt: "p", Completion: 1,
 		},

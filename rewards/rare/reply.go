@@ -103,7 +103,7 @@ func (r reply) check(u *update) error {
 		return fmt.Errorf("replaces %q, which is not to be replaced: use one of %s", u.Replaces, strings.Join(r.labels, ", "))
 	case !slices.Contains(r.polarities(), u.Polarity):
 		return fmt.Errorf("polarity is %q: use %s", u.Polarity, strings.Join(r.polarities(), " or "))
-	case !strings.ContainsFunc(u.Criterion, unicode.IsLetter):
+	case !strings.ContainsFunc(u.Criterion, unicode.IsLetter), slices.Contains([]string{polarityNegative, polarityPositive, polarityBoth}, strings.ToLower(u.Criterion)):
 		return errors.New("the criterion is empty: leave the update out if there is nothing to grade")
 	case n > maxProposal:
 		return fmt.Errorf("the criterion has %d characters: use at most %d", n, maxProposal)

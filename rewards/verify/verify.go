@@ -159,7 +159,7 @@ func (p *Provider) row(row *grpo.Prompt) ([]ready, error) {
 // score applies a row's checks to one completion.
 func (p *Provider) score(checks []ready, c *grpo.Completion) rewards.Score {
 	if len(checks) == 0 {
-		return rewards.Unscorable("no check applies to this row")
+		return rewards.NotMeant("no check applies to this row")
 	}
 	s := rewards.Score{Parts: make([]rewards.Part, len(checks))}
 	positive := 0.0

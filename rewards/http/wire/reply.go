@@ -168,6 +168,7 @@ func (r *Result) score() (s rewards.Score, err error) {
 	default:
 		s.Value, s.Unscorable = math.NaN(), true
 	}
+	s.NotMeant = s.Unscorable
 	if s.Unscorable && s.Reason == "" {
 		s.Reason = "the scorer gave no score and no reason"
 	}
