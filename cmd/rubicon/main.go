@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string) error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(trainCommand(), sftCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
-		importCommand(), exportCommand(), rubricsCommand(), configCommand(), versionCommand())
+		importCommand(), exportCommand(), rubricsCommand(), memoryCommand(), configCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/rewards/amaris"
 	"github.com/rubicon-rl/rubicon/rewards/exec"
 	"github.com/rubicon-rl/rubicon/rewards/http"
 	"github.com/rubicon-rl/rubicon/rewards/mix"
@@ -26,6 +27,7 @@ import (
 // rewards/ and a line here.
 var providers = map[string]func(run rewards.Run, options map[string]any) (rewards.Provider, error){
 	"verify": verify.New,
+	"amaris": amaris.New,
 	"rubric": rubric.New,
 	"rare":   rare.New,
 	"http":   http.New,
@@ -43,7 +45,7 @@ type reward struct {
 // one of them asks for it, the judge.
 func (r *openedRun) openReward(dir string, steps int) (*reward, error) {
 	c := r.Config
-	rw := &reward{judge: &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: dir, tokenizer: r.Tokenizer}}
+	rw := &reward{judge: &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: dir, console: r.Console, tokenizer: r.Tokenizer}}
 	run := rewards.Run{
 		Dir: dir, Seed: uint64(c.Seed), Steps: steps, Judge: rw.judge.open,
 		Model: fmt.Sprintf("%s, %s parameters", c.Model.Path, count(r.shape.Size())),

@@ -128,7 +128,7 @@ func readEvents(warn io.Writer, run string) ([]criteria.Event, error) {
 		fmt.Fprintln(warn, "note:", err)
 		return events, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s has no rubric log: give the folder of a run whose reward is by rubrics and which has scored a step", run)
+		return nil, fmt.Errorf("%s has no rubric log: give the folder of a run whose reward is by rubrics and which has scored a step; of a part of a mix, RUN/rewards/NAME", run)
 	}
 	return events, err
 }

@@ -18,12 +18,14 @@ const module = "github.com/rubicon-rl/rubicon/"
 var allowed = map[string][]string{
 	"grpo":                      {},
 	"rewards":                   {"grpo", "rewards", "internal/suggest"},
+	"rewards/amaris":            {"grpo", "rewards", "internal/suggest", "rubricmem"},
 	"internal/device":           {"internal/half"},
 	"internal/folder":           {},
 	"internal/half":             {},
 	"internal/mmap":             {},
 	"internal/llm":              {"rewards", "internal/suggest"},
 	"internal/local":            {"internal/llm", "policy"},
+	"internal/minilm":           {"internal/device", "policy/safetensors"},
 	"internal/suggest":          {},
 	"internal/device/reference": {"internal/device"},
 	"internal/cpu":              {"internal/device", "internal/half"},
@@ -37,6 +39,7 @@ var allowed = map[string][]string{
 	"trainer/track":             {},
 	"trainer/data":              {"grpo"},
 	"cmd":                       {""},
+	"rubricmem":                 {},
 	"scripts":                   {""},
 }
 
