@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/rubicon-rl/rubicon/configs"
@@ -35,6 +36,9 @@ type Parts struct {
 	Console   *track.Console
 	Now       func() time.Time
 	Stop      <-chan struct{} // closed: finish the step, checkpoint, return ErrInterrupted
+	// Lock is held while the run uses the model, and not while it asks rewards, whose judge may be the same model. nil: no
+	// one else uses it.
+	Lock sync.Locker
 }
 
 // State is where a run stands, the part of a checkpoint that is neither parameters nor moments.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,5 +144,54 @@ func TestInterruptWhileTheJudgeHangs(t *testing.T) {
 	}
 	if err := checkFolder(stepFolder(tr.dir.saved, tr.state.Step)); err != nil || tr.state.Step > 1 {
 		t.Errorf("after %d steps: %v", tr.state.Step, err)
+	}
+}
+
+// A judge may be the model that is trained, and work in the background: the model is the run's alone but for the moments in
+// which rewards are asked.
+func TestModelIsFreeWhileRewardsAreAsked(t *testing.T) {
+	var lock sync.Mutex
+	r := &borrower{lock: &lock}
+	p := parts(t, "num_generations=2", "per_device_train_batch_size=2", "max_steps=2", "eval.eval_on_start=true", "eval.files=[x.jsonl]", "output_dir="+t.TempDir())
+	p.Lock = &lock
+	p.Now = func() time.Time {
+		if lock.TryLock() {
+			r.free++ // the run looks at the clock around everything that it does with the model
+			lock.Unlock()
+		}
+		return time.Unix(0, 0)
+	}
+	tr := grpoRun(t, p, r)
+	r.free = 0
+	check(t, tr.Run(t.Context()))
+	if r.asked < 4 || r.free > 0 {
+		t.Errorf("the model could be had in %d scorings and learnings, want at least 4; and %d times while the run had it", r.asked, r.free)
+	}
+	if !lock.TryLock() {
+		t.Error("the run is over and still has the model")
+	}
+}
+
+// borrower takes the model whenever it is asked.
+type borrower struct {
+	parityReward
+	lock        *sync.Mutex
+	asked, free int
+}
+
+func (b *borrower) Score(ctx context.Context, step int, groups []grpo.Group) ([]rewards.Score, error) {
+	b.borrow()
+	return b.parityReward.Score(ctx, step, groups)
+}
+
+func (b *borrower) Learn(ctx context.Context, step int, groups []grpo.Group) error {
+	b.borrow()
+	return b.parityReward.Learn(ctx, step, groups)
+}
+
+func (b *borrower) borrow() {
+	if b.lock.TryLock() {
+		b.asked++
+		b.lock.Unlock()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -20,7 +21,17 @@ type Rollouts struct {
 	Adapter   string
 	Tokenizer *token.Tokenizer
 	Provider  rewards.Provider
-	Name      string // of the provider, in metrics
+	Name      string      // of the provider, in metrics
+	Lock      sync.Locker // as in Parts
+}
+
+// asking runs f, which may use the model for a judge of its own.
+func (r *Rollouts) asking(f func() error) error {
+	if r.Lock != nil {
+		r.Lock.Unlock()
+		defer r.Lock.Lock()
+	}
+	return f()
 }
 
 // Sample draws n completions for each prompt. The run's seed, stream and the prompt's ID name their random numbers.
@@ -112,7 +123,11 @@ func firstReason(groups []grpo.Group, details map[*grpo.Completion]Detail) strin
 }
 
 func (r *Rollouts) scoreOnce(ctx context.Context, step int, groups []grpo.Group) (Scored, error) {
-	scores, err := r.Provider.Score(ctx, step, groups)
+	var scores []rewards.Score
+	err := r.asking(func() (err error) {
+		scores, err = r.Provider.Score(ctx, step, groups)
+		return err
+	})
 	if err != nil {
 		return Scored{}, err
 	}

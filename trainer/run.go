@@ -20,6 +20,10 @@ type stepper interface {
 // run makes the run's steps; between two of them it logs, evaluates and saves, in this order, so that a checkpoint
 // knows the best evaluation and a resumed run writes every line once.
 func (c *core) run(ctx context.Context, s stepper) error {
+	if c.Lock != nil {
+		c.Lock.Lock()
+		defer c.Lock.Unlock()
+	}
 	if err := c.begin(ctx, s.load); err != nil {
 		return err
 	}

@@ -67,5 +67,5 @@ func (t *Trainer) learn(ctx context.Context, groups []grpo.Group) error {
 	if !ok || len(groups) == 0 {
 		return nil
 	}
-	return l.Learn(ctx, t.state.Step, groups)
+	return t.rollouts.asking(func() error { return l.Learn(ctx, t.state.Step, groups) })
 }

@@ -35,6 +35,7 @@ type judge struct {
 	dir       string    // the run's folder; "": there is none
 	console   io.Writer // is told when a server begins to fail
 	tokenizer *token.Tokenizer
+	lock      sync.Locker // of the run's model
 
 	once   sync.Once
 	client *llm.Client      // nil: nobody has asked for it
@@ -100,6 +101,7 @@ func (j *judge) settings(m configs.JudgeModel) (llm.Settings, error) {
 	if m.URL == localURL {
 		if j.local == nil {
 			j.local = local.New(j.tokenizer)
+			j.local.Lock = j.lock
 		}
 		s.URL, s.Transport, s.Timeout = "", j.local, localTimeout
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -126,7 +127,7 @@ type openedRun struct {
 }
 
 func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
-	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop}}
+	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: &sync.Mutex{}}}
 	r.Now = r.Console.Now
 	files, err := openFiles(c.Model.Path)
 	if err != nil {
