@@ -187,6 +187,9 @@ func rubricsValidate() *cobra.Command {
 				return errors.New("--column is for the rows of a JSONL file: rename the file, or leave the flag out")
 			}
 			s, err := criteria.Load(path, format)
+			if err == nil {
+				err = validateChecks(s)
+			}
 			if err != nil {
 				return err
 			}

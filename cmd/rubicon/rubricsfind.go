@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
+	"github.com/rubicon-rl/rubicon/rewards/verify"
 )
 
 // newest stands for the version that came last.
@@ -181,6 +182,20 @@ func validateRow(line []byte, format, column string) error {
 	if err != nil {
 		return err
 	}
-	_, err = criteria.NewSet(criteria.Global, 1, list)
-	return err
+	s, err := criteria.NewSet(criteria.Global, 1, list)
+	return errors.Join(err, validateChecks(s))
+}
+
+// validateChecks reads the checks of a rubric's criteria, which package criteria leaves to rewards/verify.
+func validateChecks(s criteria.Set) error {
+	var faults []error
+	for i, c := range s.All() {
+		if len(c.Check) == 0 {
+			continue
+		}
+		if _, err := verify.Compile(c.Check, nil); err != nil {
+			faults = append(faults, fmt.Errorf("criterion %d (%s): check: %w", i+1, c.ID, err))
+		}
+	}
+	return errors.Join(faults...)
 }

@@ -62,7 +62,7 @@ func (c *Client) open() (err error) {
 	c.closers = append(c.closers, c.budget)
 	if c.o.Cache != "" {
 		if c.cache, err = openCache(c.o.Cache, c.o.CacheBytes); err != nil {
-			return err
+			return fmt.Errorf("judge.cache %s: %w", c.o.Cache, err)
 		}
 		c.closers = append(c.closers, c.cache)
 	}
