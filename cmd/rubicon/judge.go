@@ -36,6 +36,7 @@ type judge struct {
 	console   io.Writer // is told when a server begins to fail
 	tokenizer *token.Tokenizer
 	lock      sync.Locker // of the run's model
+	moves     bool        // all weights are trained, so that there is no frozen base
 
 	once   sync.Once
 	client *llm.Client      // nil: nobody has asked for it
@@ -97,6 +98,9 @@ func (j *judge) settings(m configs.JudgeModel) (llm.Settings, error) {
 		if s.APIKey = os.Getenv(m.APIKeyEnv); s.APIKey == "" {
 			return s, fmt.Errorf("api_key_env is %s, but that environment variable is empty: export it", m.APIKeyEnv)
 		}
+	}
+	if m.URL == localURL && j.moves {
+		return s, fmt.Errorf("url is local, which is the run's frozen base, but model.trainable is full: set it to lora, or judge.url to a server")
 	}
 	if m.URL == localURL {
 		if j.local == nil {

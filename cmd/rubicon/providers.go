@@ -45,7 +45,7 @@ type reward struct {
 // one of them asks for it, the judge.
 func (r *openedRun) openReward(dir string, steps int) (*reward, error) {
 	c := r.Config
-	rw := &reward{judge: &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: dir, console: r.Console, tokenizer: r.Tokenizer, lock: r.Lock}}
+	rw := &reward{judge: &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: dir, console: r.Console, tokenizer: r.Tokenizer, lock: r.Lock, moves: c.Model.Trainable == "full"}}
 	run := rewards.Run{
 		Dir: dir, Seed: uint64(c.Seed), Steps: steps, Judge: rw.judge.open,
 		Model: fmt.Sprintf("%s, %s parameters", c.Model.Path, count(r.shape.Size())),

@@ -134,6 +134,19 @@ func readEvents(warn io.Writer, run string) ([]criteria.Event, error) {
 	return events, err
 }
 
+// printReport prints what was computed from a log, as tables or as one JSON object.
+func printReport(w io.Writer, r interface{ Print(io.Writer) error }, asJSON bool) error {
+	if !asJSON {
+		return r.Print(w)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, string(b))
+	return err
+}
+
 // validateRows checks the rubric of every row of a JSONL file and returns how many there are. The error names the bad rows.
 func validateRows(path, format, column string) (rows int, err error) {
 	f, err := os.Open(path)

@@ -43,6 +43,7 @@ import (
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/rewards/criteria"
 	"github.com/rubicon-rl/rubicon/rewards/internal/scoring"
 )
 
@@ -89,7 +90,7 @@ func open(run rewards.Run, settings map[string]any) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{options: o, turn: make(chan struct{}, 1), state: newState(), journal: journal{dir: run.Dir}}
+	p := &Provider{options: o, turn: make(chan struct{}, 1), state: newState(), journal: journal{Journal: criteria.Journal{Dir: run.Dir}}}
 	if p.origin, err = newOrigin(o); err != nil {
 		return nil, err
 	}
@@ -237,5 +238,5 @@ func (p *Provider) Close() error {
 	if p.workshop != nil {
 		err = errors.Join(err, p.workshop.store.close())
 	}
-	return errors.Join(err, p.journal.close())
+	return errors.Join(err, p.journal.Close())
 }

@@ -39,7 +39,7 @@ func (p *Provider) Save(dir string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.state
-	out := saved{Tick: s.tick, Last: s.last, Jobs: s.jobs, Memory: s.end, Start: s.start, LogBytes: p.journal.size()}
+	out := saved{Tick: s.tick, Last: s.last, Jobs: s.jobs, Memory: s.end, Start: s.start, LogBytes: p.journal.Size()}
 	for _, scope := range slices.Sorted(maps.Keys(s.rubrics)) {
 		out.Rubrics = append(out.Rubrics, s.rubrics[scope])
 	}
@@ -126,7 +126,7 @@ func (p *Provider) load(dir string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = s
-	p.journal.rewind(in.LogBytes)
+	p.journal.Rewind(in.LogBytes)
 	return nil
 }
 

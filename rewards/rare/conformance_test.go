@@ -89,8 +89,8 @@ func TestAStepThatFailsHalfWayLeavesNoTrace(t *testing.T) {
 	if _, err := p.Score(t.Context(), 0, []grpo.Group{g}); err == nil {
 		t.Fatal("no error though the judge is down")
 	}
-	if len(p.states.now) != 0 || p.journal.size() != 0 {
-		t.Errorf("the failed step left %v and %d bytes of log", p.states.now, p.journal.size())
+	if len(p.states.now) != 0 || p.journal.Size() != 0 {
+		t.Errorf("the failed step left %v and %d bytes of log", p.states.now, p.journal.Size())
 	}
 	down = false
 	if got := ids(mustScore(t, p, 0, g)[0]); got != "rare-0-1" {

@@ -13,35 +13,29 @@ import (
 
 // journal is the run's rubric log, opened when something is to be written.
 type journal struct {
-	dir    string // the run's folder; "": nothing is written
-	log    *criteria.Log
-	ready  bool  // the log has nothing that is not ours
-	length int64 // that it is cut to before the next write, unless ready
-	begun  int64 // its length before the latest step
+	criteria.Journal
+	begun int64 // its length before the latest step
 }
 
 // rewind lets the next write begin where a checkpoint was made.
-func (j *journal) rewind(h header) { j.ready, j.length, j.begun = false, h.LogBytes, h.StepBytes }
-
-// size is the length of what is written.
-func (j *journal) size() int64 {
-	if !j.ready {
-		return j.length
-	}
-	return j.log.Size()
+func (j *journal) rewind(h header) {
+	j.Rewind(h.LogBytes)
+	j.begun = h.StepBytes
 }
 
 // write appends a step's events. If the step is made again, they take the place of what was written of their scopes.
 func (j *journal) write(again bool, events []criteria.Event) error {
-	if j.dir == "" {
+	if j.Dir == "" {
 		return nil
 	}
-	if err := j.open(); err != nil {
+	log, err := j.Open()
+	if err != nil {
 		return err
 	}
+	j.begun = min(j.begun, log.Size()) // 0 in a new folder
 	if !again {
-		begun := j.log.Size()
-		if err := j.log.Append(events...); err != nil {
+		begun := log.Size()
+		if err := log.Append(events...); err != nil {
 			return err
 		}
 		j.begun = begun
@@ -52,33 +46,12 @@ func (j *journal) write(again bool, events []criteria.Event) error {
 		return err
 	}
 	if !all {
-		if err := j.log.Truncate(j.begun); err != nil {
+		if err := log.Truncate(j.begun); err != nil {
 			return err
 		}
 		events = append(kept, events...)
 	}
-	return j.log.Append(events...)
-}
-
-// open opens the log and cuts off what a run wrote that ended after its last checkpoint, or without one. An empty log is that
-// of a new folder, into which another run's checkpoint was loaded.
-func (j *journal) open() (err error) {
-	if j.log == nil {
-		if j.log, err = criteria.OpenLog(j.dir); err != nil {
-			return err
-		}
-	}
-	if j.ready {
-		return nil
-	}
-	if j.log.Size() == 0 {
-		j.length, j.begun = 0, 0
-	}
-	if err := j.log.Truncate(j.length); err != nil {
-		return err
-	}
-	j.ready = true
-	return nil
+	return log.Append(events...)
 }
 
 // others are the latest step's events in the log whose scopes are not among those of events; all
@@ -88,12 +61,12 @@ func (j *journal) others(events []criteria.Event) (kept []criteria.Event, all bo
 	for _, e := range events {
 		scopes[scopeOf(e)] = true
 	}
-	f, err := os.Open(criteria.LogPath(j.dir))
+	f, err := os.Open(criteria.LogPath(j.Dir))
 	if err != nil {
 		return nil, false, err
 	}
 	defer f.Close()
-	d := json.NewDecoder(bufio.NewReader(io.NewSectionReader(f, j.begun, j.log.Size()-j.begun)))
+	d := json.NewDecoder(bufio.NewReader(io.NewSectionReader(f, j.begun, j.Size()-j.begun)))
 	for all = true; ; {
 		var e criteria.Event
 		if err := d.Decode(&e); errors.Is(err, io.EOF) {
@@ -115,15 +88,4 @@ func scopeOf(e criteria.Event) string {
 		return e.Set.Scope()
 	}
 	return e.Scope
-}
-
-// close closes the log; a further write opens it again.
-func (j *journal) close() error {
-	if j.log == nil {
-		return nil
-	}
-	j.length = j.size()
-	err := j.log.Close()
-	j.log, j.ready = nil, false
-	return err
 }

@@ -45,6 +45,7 @@ import (
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/rewards/criteria"
 	"github.com/rubicon-rl/rubicon/rewards/internal/scoring"
 )
 
@@ -76,7 +77,7 @@ func New(run rewards.Run, settings map[string]any) (rewards.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rare: %w", err)
 	}
-	p := &Provider{options: o, states: newStates(), journal: journal{dir: run.Dir}, tasks: map[string]string{}}
+	p := &Provider{options: o, states: newStates(), journal: journal{Journal: criteria.Journal{Dir: run.Dir}}, tasks: map[string]string{}}
 	if p.rubrics, err = newRubrics(o); err != nil {
 		return nil, fmt.Errorf("rare: %w", err)
 	}
@@ -200,7 +201,7 @@ func (p *Provider) scored(visits []*visit, n int) []scoring.Group {
 func (p *Provider) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.journal.close()
+	return p.journal.Close()
 }
 
 // each calls f for every group of every visit, all at the same time; the judge and the checks bound the work themselves.

@@ -39,7 +39,7 @@ func (p *Provider) Save(dir string) error {
 	if err != nil {
 		return fmt.Errorf("rare: %w", err)
 	}
-	h := header{p.states.step, p.journal.begun, p.journal.size(), len(p.states.now)}
+	h := header{p.states.step, p.journal.begun, p.journal.Size(), len(p.states.now)}
 	if err := errors.Join(p.states.write(f, h), f.Close()); err != nil {
 		return fmt.Errorf("rare: saving %s: %w", stateFile, err)
 	}
