@@ -48,7 +48,7 @@ func (s *sequence) mask() ([]uint64, error) {
 	if s.matcher == nil {
 		return nil, nil
 	}
-	err := s.matcher.Mask(s.allowed, s.limit-len(s.generated()))
+	err := s.matcher.Mask(s.allowed, s.end-len(s.generated()))
 	if err != nil {
 		return nil, fmt.Errorf("policy: request %d, sample %d: %w", s.request, s.sample, err)
 	}

@@ -26,6 +26,7 @@ type decoder struct {
 	drawing                 []*sequence // the sequence of each row of from
 	sample                  []device.SampleRow
 	out                     device.SampleOut
+	replies                 replies
 }
 
 // maxLogits bounds the logits of a step that are in memory at a time, in elements.
@@ -46,11 +47,12 @@ func (m *Model) decoder(s *scope, o *GenerateOptions) *decoder {
 
 // run generates until every sample has ended, and calls done with each.
 func (d *decoder) run(ctx context.Context, done func(*sequence)) error {
+	defer d.replies.open(ctx, len(d.queue.waiting))()
 	for len(d.queue.running)+len(d.queue.waiting) > 0 {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("policy: generation stopped: %w", err)
 		}
-		finished, err := d.step()
+		finished, err := d.step(ctx)
 		if err != nil {
 			return err
 		}
@@ -62,9 +64,13 @@ func (d *decoder) run(ctx context.Context, done func(*sequence)) error {
 }
 
 // step begins what there is room for, feeds one step's tokens, draws, and returns the samples that ended.
-func (d *decoder) step() ([]*sequence, error) {
+func (d *decoder) step(ctx context.Context) ([]*sequence, error) {
 	q := d.queue
 	q.admit()
+	finished, err := d.collect(ctx)
+	if err != nil || q.idle() {
+		return finished, err
+	}
 	d.ids, d.pos, d.cacheAt, d.from = d.ids[:0], d.pos[:0], d.cacheAt[:0], d.from[:0]
 	d.rows.tasks, d.drawing = d.rows.tasks[:0], d.drawing[:0]
 	d.assemble()
@@ -72,12 +78,17 @@ func (d *decoder) step() ([]*sequence, error) {
 	if err := d.draw(); err != nil {
 		return nil, err
 	}
-	var finished []*sequence
 	for i, s := range d.drawing {
-		if s.take(&d.o.SamplingParams, d.out.IDs[i], d.out.LogP[i], d.out.Filtered[i]) {
-			finished = append(finished, s)
-			q.leave(s)
+		if !s.take(&d.o.SamplingParams, d.out.IDs[i], d.out.LogP[i], d.out.Filtered[i]) {
+			continue
 		}
+		s.endTurn()
+		if s.replier != nil && len(s.generated()) < s.limit {
+			d.replies.ask(s)
+			continue
+		}
+		finished = append(finished, s)
+		q.leave(s)
 	}
 	return finished, nil
 }
@@ -88,7 +99,7 @@ func (d *decoder) assemble() {
 	q, room := d.queue, d.o.PrefillChunk
 	for i := 0; i < len(q.running); i++ {
 		s := q.running[i]
-		if s.parent.fed < len(s.parent.tokens) {
+		if s.parked || s.parent.fed < len(s.parent.tokens) {
 			continue
 		}
 		n := len(s.tokens) - s.fed
@@ -210,9 +221,15 @@ func (q *queue) makeRoom(s *sequence, count int) bool {
 	return true
 }
 
-// leave takes s from the running samples, its pages from it, and, if it is the last of its prompt, the prompt's.
+// leave takes s from the running samples, its pages from it, and, if it is the last of its prompt, the prompt's. One that
+// had to wait has none.
 func (q *queue) leave(s *sequence) {
-	q.running = slices.DeleteFunc(q.running, func(r *sequence) bool { return r == s })
+	is := func(r *sequence) bool { return r == s }
+	if !slices.ContainsFunc(q.running, is) {
+		q.waiting = slices.DeleteFunc(q.waiting, is)
+		return
+	}
+	q.running = slices.DeleteFunc(q.running, is)
 	q.cache.drop(&s.node)
 	s.parent.users--
 	if s.parent.users == 0 {

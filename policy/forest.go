@@ -64,6 +64,10 @@ type Request struct {
 	Stream []uint64
 	// Constraint limits what the continuations may say; nil: nothing does.
 	Constraint Constraint
+	// Reply makes each continuation an episode of several turns; nil: it has one.
+	Reply Replier
+	// MaxTokens is the most tokens of such a continuation, replies included. 0: what the context leaves.
+	MaxTokens int
 }
 
 // SamplingParams are the settings of a generation; names as in TRL and transformers.
@@ -84,5 +88,6 @@ type SamplingParams struct {
 type Sample struct {
 	Tokens         []int32
 	LogP, Filtered []float32
-	Finish         string // "eos", "stop", "length"
+	Finish         string // of its last turn: "eos", "stop", "length"
+	Turns          []Turn // the sample's own tokens if it has replies in it, where LogP and Filtered are 0; nil: all are
 }

@@ -126,8 +126,8 @@ func (m *Model) queue(reqs []Request, o *GenerateOptions) (*queue, error) {
 			return nil, fmt.Errorf("policy: request %d: %w", i, err)
 		}
 		n := len(r.Prompt)
-		limit := min(o.MaxNewTokens, m.cfg.MaxPositions-n)
-		if err := r.checkConstraint(limit, &o.SamplingParams); err != nil {
+		limit := r.limit(o, m.cfg.MaxPositions-n)
+		if err := r.checkConstraint(min(limit, o.MaxNewTokens), &o.SamplingParams); err != nil {
 			return nil, fmt.Errorf("policy: request %d: %w", i, err)
 		}
 		q.positions = max(q.positions, n+limit)
@@ -162,8 +162,20 @@ func (m *Model) sequence(prompt *node, r *Request, request, sample, limit int, o
 		s.have = make([]uint64, (m.cfg.Vocab+63)/64)
 		s.see(r.Prompt...)
 	}
+	s.end, s.replier = min(limit, o.MaxNewTokens), r.Reply
 	s.constrain(r, m.cfg.Vocab)
 	return s
+}
+
+// limit is the most tokens of a sample that has room for so many.
+func (r *Request) limit(o *GenerateOptions, room int) int {
+	switch {
+	case r.Reply == nil:
+		return min(o.MaxNewTokens, room)
+	case r.MaxTokens > 0:
+		return min(r.MaxTokens, room)
+	}
+	return room
 }
 
 func (m *Model) checkRequest(r *Request) error {

@@ -72,7 +72,7 @@ func TestFullCacheMakesSamplesWait(t *testing.T) {
 			t.Fatal("generation does not end")
 		}
 		before := slices.Clone(q.running)
-		finished, err := d.step()
+		finished, err := d.step(t.Context())
 		must(t, err)
 		for _, s := range finished {
 			order = append(order, 2*s.request+s.sample)

@@ -18,7 +18,11 @@ const (
 type sequence struct {
 	node
 	request, sample int
-	limit           int // tokens to generate at most
+	limit           int // tokens at most, replies included
+	turn, end       int // where the current turn begins, and has to end, in generated
+	turns           []Turn
+	replier         Replier // nil: the sample has one turn
+	parked          bool    // it waits for a reply
 	key             device.PhiloxKey
 	logp, filtered  []float32
 	finish          string
@@ -54,7 +58,7 @@ func (s *sequence) row(p *SamplingParams) (device.SampleRow, error) {
 	return r, err
 }
 
-// take appends a token that was drawn and decides whether the sample ends with it.
+// take appends a token that was drawn and decides whether the turn ends with it.
 func (s *sequence) take(p *SamplingParams, id int32, logp, filtered float32) (done bool) {
 	s.tokens = append(s.tokens, id)
 	s.logp, s.filtered = append(s.logp, logp), append(s.filtered, filtered)
@@ -67,9 +71,9 @@ func (s *sequence) take(p *SamplingParams, id int32, logp, filtered float32) (do
 	switch {
 	case p.ends(id):
 		s.finish = FinishEOS
-	case p.stops(s.generated()):
+	case p.stops(s.generated()[s.turn:]):
 		s.finish = FinishStop
-	case len(s.generated()) >= s.limit:
+	case len(s.generated()) >= s.end:
 		s.finish = FinishLength
 	}
 	return s.finish != ""
@@ -108,5 +112,9 @@ func (p *SamplingParams) stops(ids []int32) bool {
 
 // result is the finished sample.
 func (s *sequence) result() Sample {
-	return Sample{Tokens: s.generated(), LogP: s.logp, Filtered: s.filtered, Finish: s.finish}
+	r := Sample{Tokens: s.generated(), LogP: s.logp, Filtered: s.filtered, Finish: s.finish}
+	if s.replier != nil {
+		r.Turns = s.turns
+	}
+	return r
 }

@@ -54,6 +54,9 @@ func open(dir string) (*report, error) {
 
 func (r *report) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", " ")
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
 	if err != nil {
 		return err
 	}
