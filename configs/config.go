@@ -7,7 +7,7 @@ type Config struct {
 	RunName   string `yaml:"run_name" doc:"Name of the run. Empty: the name of the first configuration file without its ending."`
 	OutputDir string `yaml:"output_dir" doc:"Folder of the run. Empty: runs/ and run_name."`
 	Seed      int64  `yaml:"seed" min:"0" doc:"Seed of every random number: sampling, order of the data, new adapters, dropout."`
-	Device    string `yaml:"device" enum:"auto|cpu" doc:"Where the model computes. auto: the best device of this machine; the run prints which."`
+	Device    string `yaml:"device" enum:"auto|cpu|cuda" doc:"Where the model computes. auto: an NVIDIA GPU that can be used (rubicon doctor looks), else the CPU; the run prints which and why. With several GPUs LOCAL_RANK chooses."`
 	Threads   int    `yaml:"threads" min:"0" doc:"CPU threads that compute. 0: one for each core."`
 
 	Model      Model       `yaml:"model" doc:"The model and what of it is trained."`
@@ -18,6 +18,7 @@ type Config struct {
 	Optim      Optim       `yaml:"optim" doc:"Batch sizes, length of the run, AdamW and its learning rate."`
 	Reward     Reward      `yaml:"reward" doc:"What scores a completion."`
 	Judge      Judge       `yaml:"judge" doc:"The language model that judges."`
+	Embedder   Embedder    `yaml:"embedder" doc:"What turns texts into vectors, for rewards that search a memory by meaning."`
 	Env        Env         `yaml:"env" doc:"The environment of episodes with several turns."`
 	Dist       Dist        `yaml:"dist" doc:"Several processes."`
 	Checkpoint Checkpoint  `yaml:"checkpoint" doc:"What is saved, when, and what is kept."`
@@ -52,6 +53,7 @@ func Default() *Config {
 			ResponseFormat: "auto", SendSeed: true, MaxRetries: 5, RetryMin: 1, RetryMax: 60, MaxElapsed: 600,
 			MaxFailures: 20, Cooldown: 30, MaxOutage: 300, CacheMB: 1024,
 		},
+		Embedder:   Embedder{Timeout: 60, MaxConcurrency: 4},
 		Checkpoint: Checkpoint{SaveSteps: 50},
 		Eval:       Eval{EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy},
 		Track:      Track{LoggingSteps: 10, Progress: "auto"},

@@ -33,6 +33,14 @@ func grpoDocs() map[string]keyDoc {
 		"scale_rewards":               {"Divide by the standard deviation of the group, of the batch, or not at all. true is group, false is none.", "group|batch|none|true|false", nil},
 		"multi_objective_aggregation": {"Several rewards: weigh and sum, then normalise; or normalise each in its group, then weigh and sum (GDPO).", "sum_then_normalize|normalize_then_sum", nil},
 
+		"turn_return":             {"Where the reward values each turn of an episode: what its advantage is made of. sum: the values of the turns to come; avg: their mean; discounted: their sum with turn_gamma.", "sum|avg|discounted", nil},
+		"turn_gamma":              {"discounted: what a turn later counts.", "", zero},
+		"turn_baseline":           {"What is taken away. position: the mean over the turns of the same turn_bucket in the batch; batch: over all turns.", "position|batch", nil},
+		"turn_bucket":             {"Turns that are comparable. search: the n-th search, or the end of an episode; turn: the n-th turn; all.", "search|turn|all", nil},
+		"turn_leave_one_out":      {"A turn is not in its own mean.", "", nil},
+		"turn_fallback_to_global": {"A turn alone in its bucket is compared with all turns; else it has no advantage.", "", nil},
+		"turn_scale":              {"What these advantages are multiplied by.", "", nil},
+
 		"top_entropy_quantile": {"Share of the tokens, those of highest entropy, that learn. 1: all.", "", zero},
 		"entropy_coef":         {"Weight of the entropy bonus. 0: none.", "", nil},
 		"use_adaptive_entropy": {"Move entropy_coef so that entropy stays near entropy_target.", "", nil},

@@ -31,8 +31,8 @@ func (n Note) String() string {
 }
 
 // Load reads the files in order, then the RUBICON_ variables of env (as from os.Environ), then overrides ("key=value"); what
-// comes later wins, lists as a whole, mappings key by key; another reward.kind begins its options anew. The result is valid. The notes are for the user to see. The
-// error joins all faults, each with its place and what to do.
+// comes later wins, lists as a whole, mappings key by key; another reward.kind or env.kind begins its options anew. The result is
+// valid. The notes are for the user to see. The error joins all faults, each with its place and what to do.
 func Load(files, overrides, env []string) (*Config, []Note, error) {
 	l := newLoader()
 	for _, file := range files {
@@ -41,7 +41,7 @@ func Load(files, overrides, env []string) (*Config, []Note, error) {
 	}
 	l.environment(env)
 	l.commit()
-	isKind := func(o string) bool { return strings.HasPrefix(o, "reward.kind=") }
+	isKind := func(o string) bool { return strings.HasPrefix(o, "reward.kind=") || strings.HasPrefix(o, "env.kind=") }
 	last := slices.DeleteFunc(slices.Clone(overrides), isKind)
 	for _, o := range append(slices.DeleteFunc(slices.Clone(overrides), func(o string) bool { return !isKind(o) }), last...) {
 		l.override(o)
@@ -181,7 +181,8 @@ func (l *loader) commit() {
 		l.layer[path], l.sources[path] = &leaf{value: reflect.Zero(f.Type)}, from
 	}
 	l.pending.off = nil
-	l.newReward()
+	l.newKind("reward", Default().Reward.Kind)
+	l.newKind("env", "")
 	for path, x := range l.layer {
 		if before := l.stored(path); before != nil && x.value.Kind() == reflect.Map && !x.whole {
 			x.value = merged(before.value, x.value)
@@ -197,24 +198,23 @@ func (l *loader) stored(path string) *leaf {
 	return x
 }
 
-// newReward begins the options of the reward anew where the layer being read names another kind: those of the one before are
-// none of this one's.
-func (l *loader) newReward() {
-	x := l.layer["reward.kind"]
-	if x == nil || l.stored("reward.options") == nil {
+// newKind begins the options of a section anew where the layer being read names another kind: those of the one before are none of
+// this one's. before is the kind without any source.
+func (l *loader) newKind(section, before string) {
+	x, options := l.layer[section+".kind"], section+".options"
+	if x == nil || l.stored(options) == nil {
 		return
 	}
-	kind := Default().Reward.Kind
-	if before := l.stored("reward.kind"); before != nil {
-		kind = before.value.String()
+	if earlier := l.stored(section + ".kind"); earlier != nil {
+		before = earlier.value.String()
 	}
-	if kind == x.value.String() {
+	if before == x.value.String() {
 		return
 	}
-	if l.layer["reward.options"] == nil {
-		l.layer["reward.options"] = &leaf{value: reflect.Zero(reflect.TypeFor[map[string]any]())}
+	if l.layer[options] == nil {
+		l.layer[options] = &leaf{value: reflect.Zero(reflect.TypeFor[map[string]any]())}
 	}
-	l.layer["reward.options"].whole = true
+	l.layer[options].whole = true
 }
 
 // fill writes everything that was set into c.

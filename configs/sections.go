@@ -122,7 +122,7 @@ type Reward struct {
 
 // RewardPart is one reward provider.
 type RewardPart struct {
-	Kind    string         `yaml:"kind" enum:"verify|rubric|amaris|rare|http|exec|mix" doc:"Provider. verify: checks by programs. rubric: criteria that a judge scores. amaris: such criteria, improved beside the training from analyses and a memory of them. rare: such criteria, of which those that the current completions saturate are replaced. http: a reward server of your own. exec: a command of your own. mix: the weighted sum of parts."`
+	Kind    string         `yaml:"kind" enum:"verify|rubric|amaris|rare|arco|http|exec|mix" doc:"Provider. verify: checks by programs. rubric: criteria that a judge scores. amaris: such criteria, improved beside the training from analyses and a memory of them. rare: such criteria, of which those that the current completions saturate are replaced. arco: episodes, whose turns are scored by a rubric model that learns beside the policy. http: a reward server of your own. exec: a command of your own. mix: the weighted sum of parts."`
 	Name    string         `yaml:"name" doc:"Name in metrics (rewards/NAME/mean). Empty: its kind."`
 	Weight  float64        `yaml:"weight" doc:"What its value is multiplied by."`
 	Options map[string]any `yaml:"options" doc:"The provider's own settings; docs/rewards.md lists them."`
@@ -153,7 +153,7 @@ type Judge struct {
 
 // JudgeModel is one model that can be asked, and how.
 type JudgeModel struct {
-	URL               string   `yaml:"url" doc:"Base URL of an OpenAI-compatible server, up to and with /v1, or local: the run's own base model without its adapter."`
+	URL               string   `yaml:"url" doc:"Base URL of an OpenAI-compatible server, up to and with /v1, or local: the run's own base model without its adapter; or embedded:quickstart: rules instead of a model, for the quickstart's tasks only."`
 	Model             string   `yaml:"model" doc:"Name of the model on that server."`
 	APIKeyEnv         string   `yaml:"api_key_env" doc:"Environment variable with that server's key. Empty: no key is sent."`
 	Temperature       *float64 `yaml:"temperature" min:"0" max:"2" doc:"Sampling temperature of answers. null: 0, always the likeliest token."`
@@ -167,11 +167,27 @@ type JudgeModel struct {
 	TokensPerMinute   int      `yaml:"tokens_per_minute" min:"0" doc:"Rate limit, tokens of prompts and answers. 0: none."`
 }
 
-// Env and Dist have no settings yet.
-type (
-	Env  struct{}
-	Dist struct{}
-)
+// Embedder says where the embedders openai and minilm are, which a reward's options name; lexical and policy need nothing.
+type Embedder struct {
+	Path              string  `yaml:"path" doc:"minilm: sentence-transformers folder of a BERT encoder, such as all-MiniLM-L6-v2."`
+	URL               string  `yaml:"url" doc:"openai: base URL of an OpenAI-compatible server, up to and with /v1."`
+	Model             string  `yaml:"model" doc:"openai: name of the model on that server."`
+	APIKeyEnv         string  `yaml:"api_key_env" doc:"openai: environment variable with that server's key. Empty: no key is sent."`
+	Dimensions        int     `yaml:"dimensions" min:"0" doc:"openai: length of the vectors, for models that can shorten them. 0: the model's own."`
+	Timeout           float64 `yaml:"timeout" above:"0" doc:"openai: longest time for one request, seconds."`
+	MaxConcurrency    int     `yaml:"max_concurrency" min:"1" doc:"openai: requests in flight."`
+	RequestsPerMinute int     `yaml:"requests_per_minute" min:"0" doc:"openai: rate limit. 0: none."`
+}
+
+// Env is what answers the policy in tasks of several turns.
+type Env struct {
+	Kind          string         `yaml:"kind" enum:"|qa|tools" doc:"Environment. Empty: none, a completion is one turn. qa: multi-hop questions, with Search[words] over each row's own paragraphs and Finish[answer]. tools: questions that are answered with tools in OpenAI's function format."`
+	Options       map[string]any `yaml:"options" doc:"The environment's own settings; docs/environments.md lists them."`
+	MaxTurnLength int            `yaml:"max_turn_length" min:"0" doc:"Longest turn, tokens. 0: what max_completion_length leaves, which bounds a whole episode with the observations in it."`
+}
+
+// Dist has no settings yet.
+type Dist struct{}
 
 // Period is how often something happens: every so many steps; below 1: a share of the run's steps; 0: never.
 type Period float64

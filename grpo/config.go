@@ -36,6 +36,19 @@ type Config struct {
 	ScaleRewards              string `yaml:"scale_rewards" mapstructure:"scale_rewards"`
 	MultiObjectiveAggregation string `yaml:"multi_objective_aggregation" mapstructure:"multi_objective_aggregation"`
 
+	// Turns. Where the reward values each turn of an episode, those give the advantages: TurnReturn over the turns to come (sum |
+	// avg | discounted, with TurnGamma), minus TurnBaseline (position: the mean of the turn's bucket in the batch | batch: of all turns),
+	// times TurnScale. TurnBucket is search (the n-th search, or the end), turn (the n-th turn) or all; TurnLeaveOneOut leaves
+	// the turn itself out of its bucket's mean, TurnFallbackToGlobal compares one that is alone in it with all. (ARCO, sec. 3.2;
+	// defaults are its public code's.)
+	TurnReturn           string  `yaml:"turn_return" mapstructure:"turn_return"`
+	TurnGamma            float64 `yaml:"turn_gamma" mapstructure:"turn_gamma"`
+	TurnBaseline         string  `yaml:"turn_baseline" mapstructure:"turn_baseline"`
+	TurnBucket           string  `yaml:"turn_bucket" mapstructure:"turn_bucket"`
+	TurnLeaveOneOut      bool    `yaml:"turn_leave_one_out" mapstructure:"turn_leave_one_out"`
+	TurnFallbackToGlobal bool    `yaml:"turn_fallback_to_global" mapstructure:"turn_fallback_to_global"`
+	TurnScale            float64 `yaml:"turn_scale" mapstructure:"turn_scale"`
+
 	// Entropy, in nats. Only the TopEntropyQuantile share of tokens with the highest entropy gives gradients (1: all).
 	// EntropyCoef is the weight of the entropy bonus; see EntropyControl for the adaptive one.
 	TopEntropyQuantile float64 `yaml:"top_entropy_quantile" mapstructure:"top_entropy_quantile"`
@@ -92,6 +105,12 @@ func Default() Config {
 		Advantage:                    "group",
 		ScaleRewards:                 "group",
 		MultiObjectiveAggregation:    "sum_then_normalize",
+		TurnReturn:                   "sum",
+		TurnGamma:                    0.9,
+		TurnBaseline:                 "position",
+		TurnBucket:                   "search",
+		TurnFallbackToGlobal:         true,
+		TurnScale:                    0.5,
 		TopEntropyQuantile:           1,
 		EntropyCoefMax:               1,
 		EntropyCoefDelta:             0.005,

@@ -18,6 +18,8 @@ func TestDefaultsAreTRLs(t *testing.T) {
 	ours := map[string]bool{ // what TRL has not
 		"kl_estimator": true, "kl_in_reward": true, "reference": true, "advantage": true,
 		"dynamic_sampling": true, "max_num_gen_batches": true, "soft_punish_cache": true,
+		"turn_return": true, "turn_gamma": true, "turn_baseline": true, "turn_bucket": true, "turn_leave_one_out": true,
+		"turn_fallback_to_global": true, "turn_scale": true,
 	}
 	elsewhere := "model_init_kwargs trust_remote_code router_aux_loss_coef disable_dropout cast_lm_head_to_fp32 ds3_gather_for_generation " +
 		"shuffle_dataset pad_to_multiple_of temperature top_p top_k min_p generation_kwargs chat_template_kwargs repetition_penalty " +
@@ -97,6 +99,11 @@ func TestValidate(t *testing.T) {
 		"scale_rewards":                {func(c *Config) { c.ScaleRewards = "1" }},
 		"multi_objective_aggregation":  {func(c *Config) { c.MultiObjectiveAggregation = "sum" }, func(c *Config) { c.Advantage, c.MultiObjectiveAggregation = "rloo", "normalize_then_sum" }},
 		"top_entropy_quantile":         {func(c *Config) { c.TopEntropyQuantile = 1.1 }, func(c *Config) { c.TopEntropyQuantile = nan }},
+		"turn_return":                  {func(c *Config) { c.TurnReturn = "max" }},
+		"turn_gamma":                   {func(c *Config) { c.TurnGamma = 1.1 }, func(c *Config) { c.TurnGamma = nan }},
+		"turn_baseline":                {func(c *Config) { c.TurnBaseline = "" }},
+		"turn_bucket":                  {func(c *Config) { c.TurnBucket = "step" }},
+		"turn_scale":                   {func(c *Config) { c.TurnScale = 0 }},
 		"entropy_coef":                 {func(c *Config) { c.EntropyCoef = nan }},
 		"entropy_coef_min":             {func(c *Config) { c.UseAdaptiveEntropy, c.EntropyCoefMin = true, 2 }},
 		"entropy_coef_delta":           {func(c *Config) { c.UseAdaptiveEntropy, c.EntropyCoefDelta = true, 0 }},

@@ -24,6 +24,25 @@ type Completion struct {
 	Reward    float64   // the weighted sum; NaN: unscorable
 	Advantage float64
 	Turns     []float64 // optional advantage per turn (multi-step episodes); nil: Advantage for every token
+
+	Episode *Episode // what happened in a completion of several turns; nil: it has one
+}
+
+// Episode is a completion as turns of the policy and what an environment answered.
+type Episode struct {
+	Steps   []Step
+	Outcome map[string]float64 // what the environment says has become of it, by name
+	Valued  bool               // the steps have values
+}
+
+// Step is a turn of the policy, its tokens [Start, End) of the completion, and what followed it.
+type Step struct {
+	Start, End  int     `json:"-"`
+	Said        string  `json:"said"`
+	Action      string  `json:"action"` // as the environment understood it
+	Kind        string  `json:"kind"`   // of the observation
+	Observation string  `json:"observation,omitempty"`
+	Value       float64 `json:"value"` // of the turn, if the reward gives each its own
 }
 
 // Unscorable reports whether no reward function could score c.

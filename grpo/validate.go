@@ -33,6 +33,7 @@ func (c Config) Validate() error {
 	c.checkObjective(&f)
 	c.checkKL(&f)
 	c.checkAdvantage(&f)
+	c.checkTurns(&f)
 	c.checkEntropy(&f)
 	c.checkOffPolicy(&f)
 	c.checkFilters(&f)
@@ -81,6 +82,14 @@ func (c Config) checkAdvantage(f *faults) {
 	f.oneOf("multi_objective_aggregation", c.MultiObjectiveAggregation, "sum_then_normalize", "normalize_then_sum")
 	f.check(c.Advantage == "group" || c.MultiObjectiveAggregation != "normalize_then_sum",
 		"multi_objective_aggregation: normalize_then_sum, which is for advantage group and not %s; set it to sum_then_normalize", c.Advantage)
+}
+
+func (c Config) checkTurns(f *faults) {
+	f.oneOf("turn_return", c.TurnReturn, "sum", "avg", "discounted")
+	f.oneOf("turn_baseline", c.TurnBaseline, "position", "batch")
+	f.oneOf("turn_bucket", c.TurnBucket, "search", "turn", "all")
+	f.check(c.TurnGamma >= 0 && c.TurnGamma <= 1, "turn_gamma: %v; set it between 0 and 1", c.TurnGamma)
+	f.check(c.TurnScale > 0 && finite(c.TurnScale), "turn_scale: %v; set it > 0", c.TurnScale)
 }
 
 func (c Config) checkEntropy(f *faults) {

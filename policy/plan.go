@@ -17,28 +17,46 @@ type PlanOptions struct {
 	Samples  int             // of a call to Generate
 	Prompts  int
 	Prompt   int // tokens of the longest prompt
+	Device   Footprint
+	Memory   int64 // of the device; 0: unknown, and no bound
 }
 
-// Plan is what a run takes on the device, in bytes by part. A device's own scratch comes on top.
+// Footprint is how a device keeps what the model asks it for, and what it takes of its memory beside that. The zero Footprint
+// is one of float32 activations and packed weights that takes nothing, as the CPU, where scratch is small.
+type Footprint struct {
+	ActBytes int   // of an activation; 0: 4
+	Dense    bool  // weights that are not float32 take as much as activations, quantised ones too
+	Fixed    int64 // bytes as long as the device is open: context, code, workspaces
+	Head     int64 // bytes that the head's logits may take in a training pass; it makes them in chunks
+}
+
+// Plan is what a run takes on the device, in bytes by part. What the device takes beyond its Footprint comes on top.
 type Plan struct {
 	Weights, Adapters, Gradients, Optimizer int64
 	Activations                             int64 // of a training pass
+	Logits                                  int64 // of the head's chunk in it
 	Cache                                   int64 // keys and values of generation
 	Decoding                                int64 // activations and logits of generation
+	Fixed                                   int64 // the device's own
+
+	// KVTokens is what the cache has room for, WantedKVTokens what the samples can need. Where PlanOptions bound neither the
+	// cache nor the memory, they are the same.
+	KVTokens, WantedKVTokens int
 }
 
 // Total is the sum of the parts.
 func (p Plan) Total() int64 {
-	return p.Weights + p.Adapters + p.Gradients + p.Optimizer + p.Activations + p.Cache + p.Decoding
+	return p.Weights + p.Adapters + p.Gradients + p.Optimizer + p.Activations + p.Logits + p.Cache + p.Decoding + p.Fixed
 }
 
-// MemoryPlan estimates the device memory of a run with a model of configuration c.
+// MemoryPlan estimates the device memory of a run with a model of configuration c. The cache gets what it needs, or what the
+// other parts leave of o.Memory, but room for one sample at least: where Total is more than the memory, the run cannot fit.
 func MemoryPlan(c Config, o PlanOptions) (Plan, error) {
 	if err := o.check(); err != nil {
 		return Plan{}, err
 	}
 	var p Plan
-	trained := p.addWeights(c, o.LoadOptions, o.Stored)
+	trained := p.addWeights(c, o)
 	if o.LoRA != nil {
 		mods, err := o.LoRA.Modules(c)
 		if err != nil {
@@ -53,15 +71,17 @@ func MemoryPlan(c Config, o PlanOptions) (Plan, error) {
 	}
 	if o.LoRA == nil && o.Frozen > 0 {
 		var frozen Plan
-		frozen.addWeights(c, LoadOptions{DType: o.DType}, o.Stored)
+		frozen.addWeights(c, PlanOptions{LoadOptions: LoadOptions{DType: o.DType}, Stored: o.Stored, Device: o.Device})
 		p.Weights += int64(o.Frozen) * frozen.Weights
 	}
 	if o.Update {
 		p.Gradients, p.Optimizer = f32Bytes*trained, 2*f32Bytes*trained
 	}
 	m := &Model{cfg: c, dims: newDims(c)}
+	p.Fixed = o.Device.Fixed
 	if o.Tokens > 0 {
 		p.Activations = m.planPass(o)
+		p.Logits = min(o.Device.Head, int64(o.Scored)*int64(c.Vocab)*o.logitBytes())
 	}
 	if o.Generate.MaxNewTokens > 0 {
 		return p, p.addGeneration(m, o)
@@ -72,7 +92,8 @@ func MemoryPlan(c Config, o PlanOptions) (Plan, error) {
 const f32Bytes = 4
 
 // addWeights adds the weights and returns how many there are to train.
-func (p *Plan) addWeights(c Config, o LoadOptions, stored func(name string) device.DType) (count int64) {
+func (p *Plan) addWeights(c Config, o PlanOptions) (count int64) {
+	stored := o.Stored
 	if stored == nil {
 		dtype := device.Float32
 		if c.DType == "bfloat16" {
@@ -87,8 +108,12 @@ func (p *Plan) addWeights(c Config, o LoadOptions, stored func(name string) devi
 			p.Weights += f32Bytes * n
 		}
 	}
-	for _, w := range c.weightSizes(o, stored) {
-		p.Weights += w.dtype.Bytes(w.n, w.k)
+	for _, w := range c.weightSizes(o.LoadOptions, stored) {
+		if o.Device.Dense && w.dtype != device.Float32 {
+			p.Weights += o.Device.act() * int64(w.n) * int64(w.k)
+		} else {
+			p.Weights += w.dtype.Bytes(w.n, w.k)
+		}
 	}
 	return count
 }
@@ -110,16 +135,33 @@ func (m *Model) planPass(o PlanOptions) int64 {
 	if o.HasKL {
 		s.mat(device.Act, o.Scored, m.cfg.Width)
 	}
-	return s.bytes()
+	return s.bytes(o.Device)
+}
+
+// logitBytes is what one logit takes in a training pass: itself, the reference's, and its gradient for the products, if that is
+// not as wide and so lies beside it.
+func (o *PlanOptions) logitBytes() int64 {
+	n := int64(f32Bytes)
+	if o.HasKL {
+		n += f32Bytes
+	}
+	if act := o.Device.act(); o.Update && act < f32Bytes {
+		n += act
+	}
+	return n
+}
+
+// act is the size of an activation.
+func (f Footprint) act() int64 {
+	if f.ActBytes == 0 {
+		return actBytes
+	}
+	return int64(f.ActBytes)
 }
 
 // bytes is the size of what was counted.
-func (s *scope) bytes() int64 {
-	n := 0
-	for _, count := range s.counted {
-		n += count
-	}
-	return actBytes * int64(n)
+func (s *scope) bytes(f Footprint) int64 {
+	return f.act()*int64(s.counted[device.Act]) + f32Bytes*int64(s.counted[device.F32]+s.counted[device.I32])
 }
 
 func (p *Plan) addGeneration(m *Model, o PlanOptions) error {
@@ -133,6 +175,11 @@ func (p *Plan) addGeneration(m *Model, o PlanOptions) error {
 	}
 	s := &scope{}
 	m.decoder(s, &g)
-	p.Cache, p.Decoding = m.cfg.kvBytes(pages*pageLen), s.bytes()
+	p.Decoding, p.WantedKVTokens = s.bytes(o.Device), pages*pageLen
+	page := m.cfg.kvBytes(pageLen) / actBytes * o.Device.act()
+	if o.Memory > 0 && g.KVTokens == 0 {
+		pages = min(pages, max(most.both, int((o.Memory-p.Total())/page)))
+	}
+	p.Cache, p.KVTokens = page*int64(pages), pages*pageLen
 	return nil
 }

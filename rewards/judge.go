@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 )
 
 // Tier is a class of questions to a judge. Each may have its own model, limits and price.
@@ -46,7 +47,10 @@ type Run struct {
 	Seed  uint64                // of the run's random numbers
 	Steps int                   // optimiser steps that it is going to make; 0: not known
 	Model string                // what is trained, in words
+	Lock  sync.Locker           // held while a model of the run's device computes; nil: nothing else does
 	Judge func() (Judge, error) // opens the judge that the configuration names; one for all who ask
+	// Notify tells the user of something that the run can go on with; nil: nobody listens.
+	Notify func(text string)
 	// Embedder opens what turns texts into vectors: policy (the run's own model), openai, minilm. One that needs
 	// nothing is in package rubricmem.
 	Embedder func(name string) (Embedder, error)

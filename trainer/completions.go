@@ -33,6 +33,8 @@ type completionLine struct {
 	Truncated  bool                `json:"truncated"`
 	Reason     string              `json:"reason,omitempty"`
 	Parts      []rewards.Part      `json:"parts,omitempty"`
+	Steps      []grpo.Step         `json:"steps,omitempty"`   // of an episode
+	Outcome    map[string]float64  `json:"outcome,omitempty"` // and what became of it
 }
 
 // writeCompletions writes t to path, one completion a line; mode is os.O_TRUNC, or os.O_APPEND to add to what is there.
@@ -50,6 +52,9 @@ func writeCompletions(path string, t table, details map[*grpo.Completion]Detail,
 		for _, c := range g.Completions {
 			line := completionLine{ID: g.Prompt.ID, Prompt: promptText(g.Prompt), Completion: c.Text, Rewards: map[string]*float64{},
 				Advantage: c.Advantage, Truncated: c.Truncated, Reason: details[c].Reason, Parts: details[c].Parts}
+			if e := c.Episode; e != nil {
+				line.Steps, line.Outcome = e.Steps, e.Outcome
+			}
 			for k, col := range t.columns {
 				if v := c.Rewards[k]; !math.IsNaN(v) {
 					line.Rewards[col.Name] = &v

@@ -33,7 +33,7 @@ func (r *Rollouts) Evaluate(ctx context.Context, heldOut []grpo.Prompt, out stri
 	}
 	m.Merge(grpo.LengthMetrics(groups))
 	values := map[string]float64{"eval_rewards/unscorable_frac": scored.Unscorable}
-	for _, metrics := range []map[string]float64{m.Values(), scored.Criteria} {
+	for _, metrics := range []map[string]float64{m.Values(), scored.Criteria, episodeMetrics(groups)} {
 		for name, v := range metrics {
 			values["eval_"+name] = v
 		}

@@ -39,6 +39,7 @@ type Task struct {
 	Provider         rewards.Provider
 	Name             string         // of the provider, in metrics
 	Judge            rewards.Drawer // what the judge that the provider asks did since it was last looked at; may be nil
+	Episodes         *Episodes      // nil: completions have one turn
 	Reference        Reference
 }
 
@@ -79,7 +80,7 @@ func New(p Parts, in Task) (*Trainer, error) {
 	}
 	t := &Trainer{
 		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
-		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name, Lock: p.Lock},
+		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name, Lock: p.Lock, Episodes: in.Episodes},
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge, patience: scoringPatience,
 	}
 	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })

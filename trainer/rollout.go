@@ -54,6 +54,9 @@ func (t *Trainer) refill(ctx context.Context) error {
 	if _, err := grpo.Advantages(t.Config.GRPO, columns, t.buffer.kept()); err != nil {
 		return err
 	}
+	if err := grpo.SetTurnAdvantages(t.Config.GRPO, t.buffer.kept()); err != nil {
+		return fmt.Errorf("reward: %w", err)
+	}
 	return t.cut()
 }
 
@@ -148,6 +151,7 @@ func (t *Trainer) note(columns []grpo.Column, groups []grpo.Group) error {
 	}
 	t.state.Window.Add(m.Values())
 	t.state.Window.Add(grpo.LengthMetrics(groups).Values())
+	t.state.Window.Add(episodeMetrics(groups))
 	t.shown = table{columns, groups}
 	mode := os.O_TRUNC
 	if t.noted == t.state.Step+1 { // a further generation of the step

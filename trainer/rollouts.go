@@ -23,6 +23,7 @@ type Rollouts struct {
 	Provider  rewards.Provider
 	Name      string      // of the provider, in metrics
 	Lock      sync.Locker // as in Parts
+	Episodes  *Episodes   // nil: completions have one turn
 }
 
 // asking runs f, which may use the model for a judge of its own.
@@ -41,8 +42,19 @@ func (r *Rollouts) Sample(ctx context.Context, prompts []*grpo.Prompt, n int, s 
 		key := append([]uint64{uint64(r.Config.Seed)}, stream...)
 		reqs[i] = policy.Request{Prompt: p.Tokens, N: n, Stream: append(key, promptKey(p))}
 	}
+	params := r.sampling(s)
+	var games [][]*played
+	if e := r.Episodes; e != nil {
+		var err error
+		if games, err = e.begin(ctx, prompts, reqs, s, params.Decode); err != nil {
+			return nil, err
+		}
+		if e.MaxTurnLength > 0 {
+			params.MaxNewTokens = min(params.MaxNewTokens, e.MaxTurnLength)
+		}
+	}
 	samples, err := r.Model.Generate(ctx, reqs, policy.GenerateOptions{
-		Adapter: r.Adapter, MaxBatch: r.Config.Rollout.MaxBatch, KVTokens: r.Config.Rollout.KVTokens, SamplingParams: r.sampling(s),
+		Adapter: r.Adapter, MaxBatch: r.Config.Rollout.MaxBatch, KVTokens: r.Config.Rollout.KVTokens, SamplingParams: params,
 	})
 	if err != nil {
 		return nil, err
@@ -50,11 +62,15 @@ func (r *Rollouts) Sample(ctx context.Context, prompts []*grpo.Prompt, n int, s 
 	groups := make([]grpo.Group, len(prompts))
 	for i, p := range prompts {
 		groups[i].Prompt = p
-		for _, s := range samples[i] {
-			groups[i].Completions = append(groups[i].Completions, &grpo.Completion{
+		for k, s := range samples[i] {
+			c := &grpo.Completion{
 				Tokens: s.Tokens, LogP: s.LogP, Filtered: s.Filtered,
 				Text: r.Tokenizer.Decode(s.Tokens, true), Truncated: s.Finish == "length",
-			})
+			}
+			if games != nil {
+				games[i][k].record(c, s)
+			}
+			groups[i].Completions = append(groups[i].Completions, c)
 		}
 	}
 	return groups, nil
@@ -68,13 +84,13 @@ func (r *Rollouts) sampling(s configs.Sampling) policy.SamplingParams {
 	return policy.SamplingParams{
 		Temperature: float32(s.Temperature), Greedy: greedy, TopK: s.TopK, TopP: float32(s.TopP), MinP: float32(s.MinP),
 		RepetitionPenalty: float32(s.RepetitionPenalty), MaxNewTokens: s.MaxCompletionLength, Stop: s.Stop,
-		EOS: EOS(r.Model, r.Tokenizer), Decode: func(ids []int32) string { return r.Tokenizer.Decode(ids, true) },
+		EOS: EOS(r.Model.Config(), r.Tokenizer), Decode: func(ids []int32) string { return r.Tokenizer.Decode(ids, true) },
 	}
 }
 
 // EOS is the set of ids that end a completion: the model's and the tokenizer's.
-func EOS(m *policy.Model, t *token.Tokenizer) []int32 {
-	ids := slices.Clone(m.Config().EOS)
+func EOS(c policy.Config, t *token.Tokenizer) []int32 {
+	ids := slices.Clone(c.EOS)
 	if id := t.EOS(); id >= 0 && !slices.Contains(ids, id) {
 		ids = append(ids, id)
 	}
@@ -154,11 +170,28 @@ func (r *Rollouts) scoreOnce(ctx context.Context, step int, groups []grpo.Group)
 		if c.Unscorable() {
 			out.Unscorable++
 		}
+		if s.Turns != nil {
+			if err := noteTurns(c, s.Turns); err != nil {
+				return Scored{}, fmt.Errorf("%s: %w", r.Name, err)
+			}
+		}
 		out.Details[c] = Detail{s.Reason, s.Parts}
 	}
 	out.Unscorable /= math.Max(float64(len(rows)), 1)
 	out.Criteria = criteria(scores)
 	return out, nil
+}
+
+// noteTurns notes the values that a provider gives the turns of an episode.
+func noteTurns(c *grpo.Completion, values []float64) error {
+	if c.Episode == nil || len(values) != len(c.Episode.Steps) {
+		return fmt.Errorf("a score has values for %d turns, which the completion has not", len(values))
+	}
+	for i, v := range values {
+		c.Episode.Steps[i].Value = v
+	}
+	c.Episode.Valued = true
+	return nil
 }
 
 // criteria are mean and standard deviation of the credit that each part gives, over the scores that have it. Parts that

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -26,7 +27,9 @@ func (r *openedRun) prompts(files []string, limit int) ([]grpo.Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	prompts, report, err := data.Prompts(paths, dataOptions(r.Config.Data))
+	options := dataOptions(r.Config.Data)
+	options.NoPrompt = r.episodes != nil
+	prompts, report, err := data.Prompts(paths, options)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +41,7 @@ func (r *openedRun) prompts(files []string, limit int) ([]grpo.Prompt, error) {
 	}
 	encoded := prompts[:0:0]
 	for _, p := range prompts {
-		err := encodePrompt(r.Config.Data, r.Tokenizer, &p, r.Now())
+		err := r.encodePrompt(&p)
 		if err == nil {
 			encoded = append(encoded, p)
 		} else if err := r.badRow(fmt.Errorf("prompt %s: %w", p.ID, err)); err != nil {
@@ -57,23 +60,32 @@ func (r *openedRun) badRow(err error) error {
 	return nil
 }
 
-// encodePrompt sets what the policy sees of a prompt.
-func encodePrompt(d configs.Data, t *token.Tokenizer, p *grpo.Prompt, now time.Time) error {
-	if len(p.Messages) == 0 {
-		p.Tokens = t.Encode(p.Text, token.EncodeOptions{AddSpecial: true})
+// encodePrompt sets what the policy sees of a prompt: the row's own, or what an environment makes of the row.
+func (r *openedRun) encodePrompt(p *grpo.Prompt) error {
+	c := r.conversation()
+	if r.episodes == nil && len(p.Messages) == 0 {
+		p.Tokens = r.Tokenizer.Encode(p.Text, token.EncodeOptions{AddSpecial: true})
 		return nil
 	}
-	_, ids, err := t.Chat(tokenMessages(p.Messages), token.ChatOptions{AddGenerationPrompt: true, Kwargs: d.ChatTemplateKwargs, Now: now})
-	p.Tokens = ids
+	var tools json.RawMessage
+	if r.episodes != nil {
+		_, start, err := r.episodes.Env.Reset(context.Background(), p)
+		if err != nil {
+			return err
+		}
+		p.Messages, tools = start.Messages, start.Tools
+	}
+	var err error
+	p.Tokens, err = c.Opening(p.Messages, tools)
 	return err
 }
 
-func tokenMessages(messages []grpo.Message) []token.Message {
-	out := make([]token.Message, len(messages))
-	for i, m := range messages {
-		out[i] = token.Message{Role: m.Role, Content: m.Content}
+// conversation is how messages are written for the run's model.
+func (r *openedRun) conversation() trainer.Conversation {
+	return trainer.Conversation{
+		Tokenizer: r.Tokenizer, EOS: trainer.EOS(r.shape, r.Tokenizer),
+		Chat: token.ChatOptions{Kwargs: r.Config.Data.ChatTemplateKwargs, Now: r.Now()},
 	}
-	return out
 }
 
 // fitPrompts leaves only prompts that have room for a completion in the model's context.
@@ -198,7 +210,7 @@ func (r *openedRun) encodeExample(row data.Example) (trainer.Example, error) {
 
 // chat renders messages to learn from. Their added tokens (<think>, <tool_call>) are tokens: the rows are the user's own.
 func (r *openedRun) chat(messages []grpo.Message, generation bool) (string, []int32, error) {
-	return r.Tokenizer.Chat(tokenMessages(messages), token.ChatOptions{
+	return r.Tokenizer.Chat(trainer.TokenMessages(messages), token.ChatOptions{
 		AddGenerationPrompt: generation, Kwargs: r.Config.Data.ChatTemplateKwargs, Now: r.Now(), TrustContent: true,
 	})
 }

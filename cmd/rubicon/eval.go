@@ -93,7 +93,13 @@ func evaluate(ctx context.Context, c *configs.Config, from, out string) (values 
 	if r.reward, err = r.openReward("", 0); err != nil {
 		return nil, err
 	}
-	if err := r.reward.check(ctx, prompts); err != nil {
+	if err := r.check(ctx, prompts); err != nil {
+		return nil, err
+	}
+	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.WeightDType()}); err != nil {
+		return nil, err
+	}
+	if err := r.bind(ctx); err != nil {
 		return nil, err
 	}
 	if from != "" {
@@ -101,12 +107,6 @@ func evaluate(ctx context.Context, c *configs.Config, from, out string) (values 
 			return nil, err
 		}
 	}
-	if r.Model, r.Adapter, err = loadFrozen(ctx, r.Device, modelFlags{c.Model.Path, c.Model.Adapter, c.Model.WeightDType()}); err != nil {
-		return nil, err
-	}
-	if err := r.reward.judge.bind(ctx, r.Model); err != nil {
-		return nil, err
-	}
-	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: r.reward.Provider, Name: r.reward.name}
+	rollouts := trainer.Rollouts{Config: c, Model: r.Model, Adapter: r.Adapter, Tokenizer: r.Tokenizer, Provider: r.reward.Provider, Name: r.reward.name, Episodes: r.episodes}
 	return rollouts.Evaluate(ctx, prompts, out)
 }

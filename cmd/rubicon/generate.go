@@ -58,7 +58,7 @@ completions are JSON that meets the schema in FILE.`,
 				return err
 			}
 			defer l.close()
-			p.EOS = trainer.EOS(l.model, l.tok)
+			p.EOS = trainer.EOS(l.model.Config(), l.tok)
 			p.Decode = func(ids []int32) string { return l.tok.Decode(ids, true) }
 			constraint, err := l.constraint(schema, p.EOS)
 			if err != nil {

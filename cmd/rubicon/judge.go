@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/internal/analyst"
 	"github.com/rubicon-rl/rubicon/internal/llm"
 	"github.com/rubicon-rl/rubicon/internal/local"
 	"github.com/rubicon-rl/rubicon/policy"
@@ -102,7 +103,10 @@ func (j *judge) settings(m configs.JudgeModel) (llm.Settings, error) {
 	if m.URL == localURL && j.moves {
 		return s, fmt.Errorf("url is local, which is the run's frozen base, but model.trainable is full: set it to lora, or judge.url to a server")
 	}
-	if m.URL == localURL {
+	switch m.URL {
+	case analyst.URL:
+		s.URL, s.Transport = "", analyst.Transport{}
+	case localURL:
 		if j.local == nil {
 			j.local = local.New(j.tokenizer)
 			j.local.Lock = j.lock

@@ -40,8 +40,8 @@ func run(ctx context.Context, args []string) error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(trainCommand(), sftCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
-		importCommand(), exportCommand(), rubricsCommand(), memoryCommand(), configCommand(), versionCommand())
+	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
+		importCommand(), exportCommand(), rubricsCommand(), memoryCommand(), configCommand(), doctorCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/cuda"
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
@@ -60,19 +62,62 @@ func commonMemory(c *configs.Config) policy.PlanOptions {
 	return o
 }
 
-// planMemory prints what a run takes on the device and refuses what cannot fit.
-func planMemory(shape policy.Config, o policy.PlanOptions, dev device.Device, w io.Writer) error {
+// planMemory prints what a run takes on the device and refuses what cannot fit. It returns the tokens that the cache of keys and
+// values is to have room for; 0: what samples turn out to need.
+func planMemory(shape policy.Config, o policy.PlanOptions, dev device.Device, w io.Writer) (kvTokens int, err error) {
+	o.Memory = dev.Info().Memory
+	d, fixed := dev.(interface{ Footprint() cuda.Footprint })
+	if fixed {
+		o.Device = policy.Footprint(d.Footprint())
+	}
 	p, err := policy.MemoryPlan(shape, o)
+	if err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(w, "memory     %s: weights %s, trained %s, activations %s, sampling %s", size(p.Total()),
+		size(p.Weights), size(p.Adapters+p.Gradients+p.Optimizer), size(p.Activations+p.Logits), size(p.Cache+p.Decoding))
+	if p.Fixed > 0 {
+		fmt.Fprintf(w, ", device %s", size(p.Fixed))
+	}
+	fmt.Fprintln(w)
+	if o.Memory > 0 && p.Total() > o.Memory {
+		return 0, noMemory(shape, o, p.Total())
+	}
+	if p.KVTokens < p.WantedKVTokens {
+		fmt.Fprintf(w, "           keys and values of %d tokens fit; the samples can need %d, so some will wait\n", p.KVTokens, p.WantedKVTokens)
+	} else if !fixed {
+		return 0, nil
+	}
+	return p.KVTokens, nil
+}
+
+// settings are what makes a run smaller, in the words of the configuration.
+var settings = map[policy.Change]string{
+	policy.Recompute: "model.gradient_checkpointing: true",
+	policy.HalfPass:  "half of optim.per_device_train_batch_size (and twice optim.gradient_accumulation_steps), of rollout.max_completion_length or of data.max_length",
+	policy.HalfBatch: "half of rollout.max_batch",
+	policy.HalfRank:  "half of lora.r",
+	policy.BFloat16:  "model.dtype: bfloat16",
+	policy.Int8:      "model.dtype: int8",
+	policy.Int4:      "model.dtype: int4",
+}
+
+// noMemory says what a run that does not fit could do without. What saves less than a hundredth is not worth a try.
+func noMemory(shape policy.Config, o policy.PlanOptions, total int64) error {
+	savings, err := policy.Savings(shape, o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "memory     %s: weights %s, trained %s, activations %s, sampling %s\n", size(p.Total()),
-		size(p.Weights), size(p.Adapters+p.Gradients+p.Optimizer), size(p.Activations), size(p.Cache+p.Decoding))
-	if limit := dev.Info().Memory; limit > 0 && p.Total() > limit {
-		return fmt.Errorf("the run needs about %s of memory, the device has %s: lower optim.per_device_train_batch_size (and raise optim.gradient_accumulation_steps as much), rollout.max_completion_length or rollout.max_batch, keep model.gradient_checkpointing on, or set model.dtype to bfloat16, int8 or int4",
-			size(p.Total()), size(limit))
+	var help []string
+	for _, s := range savings {
+		if s.Bytes >= total/100 {
+			help = append(help, fmt.Sprintf("%s saves %s", settings[s.Change], size(s.Bytes)))
+		}
 	}
-	return nil
+	if help == nil {
+		help = []string{"a smaller model"}
+	}
+	return fmt.Errorf("the run needs about %s of memory, the device has %s; what would help: %s", size(total), size(o.Memory), strings.Join(help, "; "))
 }
 
 func size(bytes int64) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
 	"github.com/rubicon-rl/rubicon/rewards/amaris"
+	"github.com/rubicon-rl/rubicon/rewards/arco"
 	"github.com/rubicon-rl/rubicon/rewards/exec"
 	"github.com/rubicon-rl/rubicon/rewards/http"
 	"github.com/rubicon-rl/rubicon/rewards/mix"
@@ -28,6 +29,7 @@ import (
 var providers = map[string]func(run rewards.Run, options map[string]any) (rewards.Provider, error){
 	"verify": verify.New,
 	"amaris": amaris.New,
+	"arco":   arco.New,
 	"rubric": rubric.New,
 	"rare":   rare.New,
 	"http":   http.New,
@@ -47,8 +49,10 @@ func (r *openedRun) openReward(dir string, steps int) (*reward, error) {
 	c := r.Config
 	rw := &reward{judge: &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: dir, console: r.Console, tokenizer: r.Tokenizer, lock: r.Lock, moves: c.Model.Trainable == "full"}}
 	run := rewards.Run{
-		Dir: dir, Seed: uint64(c.Seed), Steps: steps, Judge: rw.judge.open,
-		Model: fmt.Sprintf("%s, %s parameters", c.Model.Path, count(r.shape.Size())),
+		Dir: dir, Seed: uint64(c.Seed), Steps: steps, Judge: rw.judge.open, Embedder: r.embedders.open,
+		Notify: func(text string) { fmt.Fprintf(r.Console, "note: %s\n", text) },
+		Lock:   r.Lock,
+		Model:  fmt.Sprintf("%s, %s parameters", c.Model.Path, count(r.shape.Size())),
 	}
 	var err error
 	if rw.Provider, rw.name, err = openProvider(run, c.Reward); err != nil {
@@ -63,6 +67,9 @@ func openProvider(run rewards.Run, r configs.Reward) (rewards.Provider, string, 
 	}
 	var parts []mix.Part
 	for _, part := range r.Parts {
+		if part.Kind == "arco" {
+			return nil, "", errors.Join(errors.New("reward.parts: arco values the turns of episodes, which a sum of parts cannot: make it reward.kind itself"), closeParts(parts))
+		}
 		own := run
 		if run.Dir != "" {
 			own.Dir = filepath.Join(run.Dir, "rewards", cmp.Or(part.Name, part.Kind))

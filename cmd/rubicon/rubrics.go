@@ -21,7 +21,7 @@ func rubricsCommand() *cobra.Command {
 		Use:   "rubrics",
 		Short: "Look at rubrics and at how a run changed them",
 	}
-	c.AddCommand(rubricsShow(), rubricsDiff(), rubricsLog(), rubricsValidate(), rubricsSchema(), rareCommand(), amarisCommand())
+	c.AddCommand(rubricsShow(), rubricsDiff(), rubricsLog(), rubricsValidate(), rubricsSchema(), rareCommand(), amarisCommand(), arcoCommand(), preferCommand())
 	return c
 }
 

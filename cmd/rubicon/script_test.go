@@ -20,6 +20,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("RUBICON_LIBCUDA", "/nowhere/libcuda.so.1") // the transcripts are of the CPU
 			e.Setenv("MODELS", golden.Path("models"))
 			e.Setenv("QUICKSTART", golden.Path("..", "..", "embedded", "quickstart"))
 			e.Setenv("JUDGE", judge)

@@ -12,18 +12,26 @@ import (
 
 func sftCommand() *cobra.Command {
 	var f runFlags
+	target := "policy"
 	cmd := &cobra.Command{
 		Use:   "sft -c FILE [key=value ...]",
-		Short: "Train a policy on examples (supervised fine-tuning)",
+		Short: "Train a policy, or ARCO's rubric model, on examples (supervised fine-tuning)",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.load(args, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return sft(cmd.Context(), c, f.dry, interrupts())
+			switch target {
+			case "policy":
+				return sft(cmd.Context(), c, f.dry, interrupts())
+			case "rubric":
+				return warmRubric(cmd.Context(), c, f.dry)
+			}
+			return fmt.Errorf("--target %s: use policy or rubric", target)
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&target, "target", target, "what is trained: policy, on conversations or prompts with completions; rubric, on annotated episodes")
 	return cmd
 }
 

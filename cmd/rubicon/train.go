@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/rewards/arco"
 	"github.com/rubicon-rl/rubicon/trainer"
 )
 
@@ -114,7 +115,8 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 		return task, err
 	}
 	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()
-	return task, r.reward.check(ctx, task.Prompts, task.HeldOut)
+	task.Episodes = r.episodes
+	return task, r.check(ctx, task.Prompts, task.HeldOut)
 }
 
 // openedRun is what every kind of training has open. The model comes last: everything else is checked before its weights
@@ -124,10 +126,14 @@ type openedRun struct {
 	shape  policy.Config                  // of the model
 	stored func(name string) device.DType // types of its tensors; nil: what the shape says
 	reward *reward                        // nil: the run has none
+
+	embedders *embedders
+	episodes  *trainer.Episodes // nil: completions have one turn
 }
 
 func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
-	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: &sync.Mutex{}}}
+	lock := &deviceLock{}
+	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock}}
 	r.Now = r.Console.Now
 	files, err := openFiles(c.Model.Path)
 	if err != nil {
@@ -144,26 +150,67 @@ func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
 	if n := r.Tokenizer.VocabSize(); n > r.shape.Vocab {
 		return nil, fmt.Errorf("the tokenizer of %s has %d tokens, the model only %d: it belongs to another model", c.Model.Path, n, r.shape.Vocab)
 	}
+	r.embedders = &embedders{
+		cfg: c.Embedder, seed: uint64(c.Seed), tokenizer: r.Tokenizer, lock: r.Lock, moves: c.Model.Trainable == "full", opened: map[string]rewards.Embedder{},
+	}
+	if r.episodes, err = r.openEpisodes(); err != nil {
+		return nil, err
+	}
 	r.Device, err = openDevice(c, r.Console)
+	lock.dev = r.Device
 	return r, err
 }
 
-// loadModel reads the weights, if the run fits.
+// loadModel reads the weights, if the run fits, and bounds the cache of keys and values to what the plan gives it.
 func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (err error) {
 	memory.Stored = r.stored
-	if err := planMemory(r.shape, memory, r.Device, r.Console); err != nil {
+	kvTokens, err := planMemory(r.shape, memory, r.Device, r.Console)
+	if err != nil {
 		return err
 	}
+	if kvTokens > 0 {
+		r.Config.Rollout.KVTokens = kvTokens
+	}
 	if r.Model, r.Adapter, err = openModel(ctx, r.Config, r.Device); err == nil && r.reward != nil {
-		err = r.reward.judge.bind(ctx, r.Model)
+		err = r.bind(ctx)
 	}
 	return err
+}
+
+// bind gives what is the run's own model, or is made of it, that model: a judge, an embedder, a rubric model.
+func (r *openedRun) bind(ctx context.Context) error {
+	r.embedders.bind(r.Model)
+	if p, ok := r.reward.Provider.(*arco.Provider); ok {
+		own := arco.Base{Model: r.Model, Tokenizer: r.Tokenizer, EOS: trainer.EOS(r.shape, r.Tokenizer), Moves: r.Config.Model.Trainable == "full"}
+		if err := p.Bind(ctx, own, r.openBase); err != nil {
+			return err
+		}
+	}
+	return r.reward.judge.bind(ctx, r.Model)
+}
+
+// openBase loads another language model beside the policy.
+func (r *openedRun) openBase(ctx context.Context, path string) (base arco.Base, err error) {
+	files, err := openFiles(path)
+	if err != nil {
+		return base, err
+	}
+	defer closing(&err, files.close)
+	if base.Tokenizer, err = files.tokenizer(); err != nil {
+		return base, err
+	}
+	if base.Model, _, err = loadFrozen(ctx, r.Device, modelFlags{model: path, dtype: r.Config.Model.WeightDType()}); err != nil {
+		return base, err
+	}
+	base.EOS = trainer.EOS(base.Model.Config(), base.Tokenizer)
+	return base, nil
 }
 
 func (r *openedRun) close() (err error) {
 	if r.reward != nil {
 		err = r.reward.close()
 	}
+	err = errors.Join(err, r.embedders.close())
 	if r.Model != nil {
 		err = errors.Join(err, r.Model.Close())
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rubicon-rl/rubicon/configs"
-	"github.com/rubicon-rl/rubicon/internal/cpu"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/internal/embedded"
 	"github.com/rubicon-rl/rubicon/policy"
@@ -26,21 +25,6 @@ const (
 	adapterName = "policy"
 	initialName = "initial"
 )
-
-// openDevice opens the device that the configuration names and says on w what it is.
-func openDevice(c *configs.Config, w io.Writer) (device.Device, error) {
-	d, err := newDevice(c.Threads, c.Model.ComputeDType == "bfloat16")
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(w, "device     %s\n", d.Info().Name)
-	return d, nil
-}
-
-// newDevice opens the CPU. RUBICON_CPU_TIER chooses its kernels: amx, avx512, avx2 or portable.
-func newDevice(threads int, bf16 bool) (device.Device, error) {
-	return cpu.New(cpu.Options{Threads: threads, BFloat16: bf16, Tier: os.Getenv("RUBICON_CPU_TIER")})
-}
 
 // openModel loads the policy as the configuration says, with the adapter that is trained ("" if all weights are).
 func openModel(ctx context.Context, c *configs.Config, dev device.Device) (m *policy.Model, adapter string, err error) {
@@ -111,10 +95,12 @@ func loadConfig(files, overrides []string, w io.Writer) (*configs.Config, error)
 	return c, err
 }
 
-// environ is the environment without the variables that are not configuration keys: those of tests.
+// environ is the environment without the variables that are not configuration keys: those of tests and of CUDA's libraries.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "RUBICON_CPU_TIER=") || strings.HasPrefix(v, "RUBICON_CI") || strings.HasPrefix(v, "RUBICON_TEST_")
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"RUBICON_CPU_TIER", "RUBICON_LIBCUDA", "RUBICON_CUBLAS", "RUBICON_NCCL"}, name) ||
+			strings.HasPrefix(name, "RUBICON_CUDA_") || strings.HasPrefix(name, "RUBICON_CI") || strings.HasPrefix(name, "RUBICON_TEST_")
 	})
 }
 

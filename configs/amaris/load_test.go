@@ -18,12 +18,18 @@ import (
 
 var domains = []string{"science.yaml", "medicine.yaml", "instruction.yaml", "writing.yaml"}
 
-// nobody is a judge that is never asked.
+// nobody is a judge, and an embedder, that is never asked.
 type nobody struct{}
 
 func (nobody) Ask(context.Context, rewards.Question) (string, error) {
 	return "", errors.New("not here")
 }
+
+func (nobody) Embed(context.Context, []string) ([][]float32, error) {
+	return nil, errors.New("not here")
+}
+
+func (nobody) Name() string { return "nobody" }
 
 // load reads files in order and opens the reward that they configure.
 func load(t *testing.T, files ...string) *configs.Config {
@@ -32,7 +38,15 @@ func load(t *testing.T, files ...string) *configs.Config {
 	if err != nil {
 		t.Fatalf("%v: %v", files, err)
 	}
-	run := rewards.Run{Judge: func() (rewards.Judge, error) { return nobody{}, nil }}
+	run := rewards.Run{
+		Judge: func() (rewards.Judge, error) { return nobody{}, nil },
+		Embedder: func(name string) (rewards.Embedder, error) {
+			if name != "minilm" || c.Embedder.Path == "" {
+				t.Errorf("%v: embedder %s with path %q, the paper's is MiniLM", files, name, c.Embedder.Path)
+			}
+			return nobody{}, nil
+		},
+	}
 	open := map[string]func(rewards.Run, map[string]any) (rewards.Provider, error){"amaris": amaris.New, "rubric": rubric.New}[c.Reward.Kind]
 	options := maps.Clone(c.Reward.Options)
 	if options["from_run"] != nil {

@@ -17,8 +17,10 @@ const module = "github.com/rubicon-rl/rubicon/"
 // allowed names, for each of our packages (longest prefix wins), the prefixes of ours that it may import.
 var allowed = map[string][]string{
 	"grpo":                      {},
-	"rewards":                   {"grpo", "rewards", "internal/suggest"},
-	"rewards/amaris":            {"grpo", "rewards", "internal/suggest", "rubricmem"},
+	"rewards":                   {"grpo", "rewards", "internal/options", "internal/suggest"},
+	"rewards/arco":              {"grpo", "rewards", "internal/options", "policy"},
+	"rewards/amaris":            {"grpo", "rewards", "internal/options", "internal/suggest", "rubricmem"},
+	"internal/analyst":          {"grpo", "internal/llm", "rewards"},
 	"internal/device":           {"internal/half"},
 	"internal/folder":           {},
 	"internal/half":             {},
@@ -26,6 +28,7 @@ var allowed = map[string][]string{
 	"internal/llm":              {"rewards", "internal/suggest"},
 	"internal/local":            {"internal/llm", "policy"},
 	"internal/minilm":           {"internal/device", "policy/safetensors"},
+	"internal/options":          {"internal/suggest"},
 	"internal/suggest":          {},
 	"internal/device/reference": {"internal/device"},
 	"internal/cpu":              {"internal/device", "internal/half"},
@@ -36,9 +39,12 @@ var allowed = map[string][]string{
 	"policy/token":              {},
 	"configs":                   {"grpo", "policy", "internal/suggest"},
 	"trainer":                   {"configs", "grpo", "rewards", "policy", "internal/device", "trainer"},
+	"trainer/env":               {"grpo", "rewards", "internal/options"},
 	"trainer/track":             {},
 	"trainer/data":              {"grpo"},
 	"cmd":                       {""},
+	"cuda":                      {"cuda", "internal/device", "internal/half"},
+	"cuda/driver":               {},
 	"rubricmem":                 {},
 	"scripts":                   {""},
 }

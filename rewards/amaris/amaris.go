@@ -63,6 +63,7 @@ type Provider struct {
 	state   state
 	driving bool // a job is being run in the background, or is about to be
 	failed  float64
+	paused  time.Duration // that the last Learn waited for updates
 	journal journal
 	metrics map[string]float64
 }
@@ -94,6 +95,7 @@ func open(run rewards.Run, settings map[string]any) (*Provider, error) {
 	if p.origin, err = newOrigin(o); err != nil {
 		return nil, err
 	}
+	run.Judge = p.journal.watch.over(run.Judge)
 	if p.scorer, err = scoring.New(run, o.Options); err != nil {
 		return nil, err
 	}

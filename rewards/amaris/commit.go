@@ -12,7 +12,7 @@ func (p *Provider) commit(step int, next *ahead, waited time.Duration, scored []
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	again := next.cold != nil && p.state.start != nil
-	if err := p.journal.write(again, next.events(step, p.state.rubrics)); err != nil {
+	if err := p.journal.write(step, again, next.events(step, p.state.rubrics)); err != nil {
 		return err
 	}
 	s := &p.state

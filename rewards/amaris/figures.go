@@ -12,7 +12,8 @@ import (
 //	amaris/criteria             in them, likewise
 //	amaris/staleness_versions   updates that are being made of steps before this one
 //	amaris/staleness_steps      steps before this one that no update in force knows of
-//	amaris/waiting_s            seconds that the step waited for updates
+//	amaris/waiting_s            seconds that the step waited for updates when it was scored
+//	amaris/waiting_sync_s       seconds that the training waited for them after the step before (execution sync)
 //	amaris/updates              that came into force; they are what the next lines are about
 //	amaris/ops/KIND             operations applied: create, update, delete, reweight, merge, split
 //	amaris/dropped_ops          that were not valid
@@ -25,7 +26,8 @@ import (
 //	amaris/memory_documents     in the memory, up to the last update in force
 func (p *Provider) figures(next *ahead, waited time.Duration, scored []scoring.Group) map[string]float64 {
 	m := map[string]float64{
-		"amaris/waiting_s": waited.Seconds(), "amaris/update_failures": p.failed, "amaris/memory_documents": float64(p.state.end.Documents),
+		"amaris/waiting_s": waited.Seconds(), "amaris/waiting_sync_s": p.paused.Seconds(),
+		"amaris/update_failures": p.failed, "amaris/memory_documents": float64(p.state.end.Documents),
 	}
 	for _, g := range scored {
 		m["amaris/version"] += float64(g.Set.Version()) / float64(len(scored))

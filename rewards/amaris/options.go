@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rubicon-rl/rubicon/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
-	"github.com/rubicon-rl/rubicon/rewards/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards/internal/scoring"
 )
 

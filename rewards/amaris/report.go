@@ -32,6 +32,7 @@ type Report struct {
 	Ops         map[string]map[string]int `json:"ops_by_strategy"` // Tables 21 and 22: operation -> strategy
 	Created     map[string]int            `json:"created"`         // Table 23: category of what was created
 	Reversals   int                       `json:"reversals"`       // Table 25
+	Components  []Component               `json:"components"`      // Table 4; NewReport leaves it to NewComponents
 }
 
 // Row are counts by phase.
@@ -198,7 +199,12 @@ func (r Report) Print(w io.Writer) error {
 	fmt.Fprintf(&b, "%d updates in %d steps, %d reversals\n", r.Updates, r.Steps, r.Reversals)
 	head := "|"
 	for i := range phases {
-		head += fmt.Sprintf(" %d-%d |", (i*r.Steps+phases-1)/phases+1, ((i+1)*r.Steps+phases-1)/phases)
+		from, to := (i*r.Steps+phases-1)/phases+1, ((i+1)*r.Steps+phases-1)/phases
+		if from > to { // fewer steps than phases
+			head += " - |"
+			continue
+		}
+		head += fmt.Sprintf(" %d-%d |", from, to)
 	}
 	rule := "\n|---|" + strings.Repeat("---|", phases) + "\n"
 	fmt.Fprintf(&b, "\n| strategy %s%s", head, rule)
@@ -219,8 +225,14 @@ func (r Report) Print(w io.Writer) error {
 	for _, kind := range slices.Sorted(maps.Keys(r.Ops)) {
 		row(&b, kind, []int{r.Ops[kind][Defensive], r.Ops[kind][Curriculum], r.Ops[kind][Maintenance]})
 	}
+	if len(r.Components) > 0 {
+		b.WriteString("\n")
+	}
 	_, err := io.WriteString(w, b.String())
-	return err
+	if err != nil || len(r.Components) == 0 {
+		return err
+	}
+	return printComponents(w, r.Components)
 }
 
 func row[T int | float64](b *strings.Builder, name string, values []T) {

@@ -1,6 +1,7 @@
 package amaris
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -205,5 +206,9 @@ func (p *Provider) reference(row *grpo.Prompt) (string, error) {
 	case string:
 		return v, nil
 	}
-	return fmt.Sprint(value), nil
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("column %s: %w", column, err)
+	}
+	return string(text), nil
 }

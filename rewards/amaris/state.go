@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
@@ -140,7 +141,11 @@ func (p *Provider) Learn(ctx context.Context, step int, groups []grpo.Group) err
 		p.kick()
 		return nil
 	}
+	began := time.Now()
 	p.finish(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = time.Since(began)
 	return nil
 }
 

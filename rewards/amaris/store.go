@@ -21,6 +21,7 @@ type mark struct {
 type store struct {
 	dir      string // the run's folder; "": there is none
 	embedder rubricmem.Embedder
+	notify   func(text string) // nil: nobody listens
 
 	mu     sync.Mutex // of the opening
 	memory *rubricmem.Memory
@@ -28,7 +29,7 @@ type store struct {
 
 // newStore opens the embedder and no files.
 func newStore(run rewards.Run, embedder string) (*store, error) {
-	s := &store{dir: run.Dir}
+	s := &store{dir: run.Dir, notify: run.Notify}
 	switch {
 	case embedder == lexical:
 		s.embedder = rubricmem.Lexical()
@@ -57,6 +58,10 @@ func (s *store) open() (*rubricmem.Memory, error) {
 	}
 	var err error
 	s.memory, err = rubricmem.Open(o)
+	if err == nil && s.memory.Torn() > 0 && s.notify != nil {
+		s.notify(fmt.Sprintf("the memory in %s ended in a record that was not whole, of %d bytes, which are cut off: the run was stopped while it wrote; nothing that it was told is kept is lost",
+			o.Dir, s.memory.Torn()))
+	}
 	return s.memory, err
 }
 

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards"
 	"github.com/rubicon-rl/rubicon/rewards/http/wire"
-	"github.com/rubicon-rl/rubicon/rewards/internal/options"
 )
 
 // Options are the provider's settings.

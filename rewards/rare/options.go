@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rubicon-rl/rubicon/rewards/internal/options"
+	"github.com/rubicon-rl/rubicon/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards/internal/scoring"
 )
 

@@ -24,9 +24,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards"
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
-	"github.com/rubicon-rl/rubicon/rewards/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards/internal/scoring"
 )
 

@@ -138,7 +138,7 @@ func TestCompileMakesOneCheck(t *testing.T) {
 		}
 		return Compile(m, row)
 	}
-	row := &grpo.Prompt{ID: "p", Columns: map[string]any{"gold": 4.0, "ids": []any{"language:response_language"}, "args": []any{nil}}}
+	row := &grpo.Prompt{ID: "p", Columns: map[string]any{"gold": 4.0, "ids": []any{"paragraphs:paragraphs"}, "args": []any{nil}}}
 	check, err := compile(`{"kind": "number", "column": "gold"}`, row)
 	if err != nil {
 		t.Fatal(err)

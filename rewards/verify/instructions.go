@@ -9,16 +9,16 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards/verify/instruct"
 )
 
-// instruction checks one IFEval instruction (package instruct), the same for every row: a criterion by itself.
+// instruction checks one instruction of IFEval or IFBench (package instruct), the same for every row: a criterion by itself.
 type instruction struct {
 	ID     string         `json:"id"`     // such as keywords:existence
-	Kwargs map[string]any `json:"kwargs"` // its arguments, under IFEval's names
+	Kwargs map[string]any `json:"kwargs"` // its arguments, under the benchmark's names
 	Mode   string         `json:"mode"`   // the official readings: strict or loose
 }
 
 func (k *instruction) compile(*grpo.Prompt) (Check, error) {
 	if k.ID == "" {
-		return nil, errors.New("id is not set: give an instruction of IFEval, such as keywords:existence")
+		return nil, errors.New("id is not set: give an instruction of IFEval or IFBench, such as keywords:existence")
 	}
 	if err := validMode(k.Mode); err != nil {
 		return nil, err
@@ -48,13 +48,13 @@ func follows(i *instruct.Instruction, mode, response string) bool {
 	return i.Strict(response)
 }
 
-// instructions checks a row's own IFEval instructions, whose ids and arguments stand in two columns.
+// instructions checks a row's own instructions of IFEval and IFBench, whose ids and arguments stand in two columns.
 type instructions struct {
 	IDs         string `json:"ids"`         // column with the list of ids
 	Kwargs      string `json:"kwargs"`      // column with the list of their arguments
 	Mode        string `json:"mode"`        // the official readings: strict or loose
 	Credit      string `json:"credit"`      // share of the instructions that are followed, or all: 1 only if all are
-	Unsupported string `json:"unsupported"` // an id that cannot be checked: fail, or skip it; a row of only such ids is not checked
+	Unsupported string `json:"unsupported"` // an unknown id: fail, or skip it; a row of only such ids is not checked
 }
 
 func (k *instructions) compile(row *grpo.Prompt) (Check, error) {
@@ -115,7 +115,7 @@ func (k *instructions) read(row *grpo.Prompt) ([]*instruct.Instruction, error) {
 		if !ok && kwargs[i] != nil {
 			return nil, fmt.Errorf("column %s: entry %d is not a map", k.Kwargs, i+1)
 		}
-		if k.Unsupported == "skip" && instruct.Known(id) && !instruct.Supported(id) {
+		if k.Unsupported == "skip" && !instruct.Known(id) {
 			continue
 		}
 		c, err := instruct.Compile(id, args)

@@ -8,13 +8,15 @@ import (
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/grpo"
-	"github.com/rubicon-rl/rubicon/rewards/internal/options"
+	"github.com/rubicon-rl/rubicon/internal/options"
 )
 
 // kinds makes the settings of each kind of check, with their defaults. A new kind is a struct in its own file and a line here.
 var kinds = map[string]func() kind{
 	"match":       func() kind { return &match{Compare: "space"} },
 	"number":      func() kind { return &number{Tolerance: 1e-6} },
+	"qa":          func() kind { return &qa{Rules: HotpotQA, Metric: "em"} },
+	"outcome":     func() kind { return &outcome{Metric: "em"} },
 	"regex":       func() kind { return &pattern{} },
 	"contains":    func() kind { return &contains{} },
 	"starts_with": func() kind { return &affix{} },
@@ -38,7 +40,7 @@ type kind interface {
 	compile(row *grpo.Prompt) (Check, error)
 }
 
-// Check gives a completion a credit in [0,1] and says why. It may be called by several goroutines.
+// Check gives a completion a credit in [0,1] and says why; NaN: it cannot be told. It may be called by several goroutines.
 type Check func(c *grpo.Completion) (credit float64, reason string)
 
 // Compile makes one check ready for a row, for criteria of a rubric that a program scores. settings are an entry of the

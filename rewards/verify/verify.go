@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards"
-	"github.com/rubicon-rl/rubicon/rewards/internal/options"
 )
 
 // Options are the provider's settings.
@@ -165,6 +165,9 @@ func (p *Provider) score(checks []ready, c *grpo.Completion) rewards.Score {
 	positive := 0.0
 	for i, k := range checks {
 		credit, reason := k.check(c)
+		if math.IsNaN(credit) {
+			return rewards.Unscorable(k.name + ": " + reason)
+		}
 		s.Parts[i] = rewards.Part{Name: k.name, Weight: k.weight, Credit: credit, Reason: reason}
 		s.Value += k.weight * credit
 		positive += math.Max(k.weight, 0)

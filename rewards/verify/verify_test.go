@@ -253,10 +253,10 @@ func TestCheckFindsABadRowBeforeTheRun(t *testing.T) {
 
 func TestInstructions(t *testing.T) {
 	row := map[string]any{
-		"instruction_id_list": []any{"punctuation:no_comma", "startend:quotation", "language:response_language"},
-		"kwargs":              []any{nil, map[string]any{}, map[string]any{"language": "de"}},
+		"instruction_id_list": []any{"punctuation:no_comma", "startend:quotation", "paragraphs:paragraphs"},
+		"kwargs":              []any{nil, map[string]any{}, map[string]any{"n": 2}},
 	}
-	if _, err := tryValue(one(`{"kind": "instructions"}`), row, text("a")); err == nil || !strings.Contains(err.Error(), "language detector") {
+	if _, err := tryValue(one(`{"kind": "instructions"}`), row, text("a")); err == nil || !strings.Contains(err.Error(), `unknown instruction "paragraphs:paragraphs"`) {
 		t.Errorf("error %v", err)
 	}
 	for _, c := range []struct {
@@ -272,7 +272,14 @@ func TestInstructions(t *testing.T) {
 			t.Errorf("%s on %q: %+v, want %v", settings, c.text, s, c.want)
 		}
 	}
-	row["instruction_id_list"], row["kwargs"] = []any{"language:response_language"}, []any{nil}
+	row["instruction_id_list"] = []any{"language:response_language", "sentence:increment"} // of IFEval and IFBench
+	row["kwargs"] = []any{map[string]any{"language": "de"}, map[string]any{"small_n": 1.0, "N": nil}}
+	for answer, want := range map[string]float64{"Das ist gut. Das ist sehr gut.": 1, "Das ist gut. Das war gut.": 0.5, "It is good. It was good.": 0} {
+		if s := value(t, one(`{"kind": "instructions"}`), row, text(answer)); s.Value != want {
+			t.Errorf("%q: %+v, want %v", answer, s, want)
+		}
+	}
+	row["instruction_id_list"], row["kwargs"] = []any{"paragraphs:paragraphs"}, []any{nil}
 	if s := value(t, one(`{"kind": "instructions", "unsupported": "skip"}`), row, text("a")); !s.Unscorable {
 		t.Errorf("nothing to check: %+v", s)
 	}
@@ -356,16 +363,7 @@ func TestHashIsGSM8Ks(t *testing.T) {
 }
 
 func TestTextIsHotpotQAsExactMatch(t *testing.T) {
-	rows := readRows[struct {
-		Prediction, Gold string
-		NormPrediction   string `json:"hotpot_norm_pred"`
-		NormGold         string `json:"hotpot_norm_gold"`
-		Equal            bool   `json:"hotpot_em"`
-	}](t, "qa_exact_match.jsonl.gz")
-	if len(rows) != 378 {
-		t.Fatalf("%d rows", len(rows))
-	}
-	for _, r := range rows {
+	for _, r := range qaRows(t) {
 		if got := plainText(r.Prediction); got != r.NormPrediction {
 			t.Errorf("normal form of %q: %q, official %q", r.Prediction, got, r.NormPrediction)
 		}

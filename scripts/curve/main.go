@@ -90,7 +90,7 @@ func svg(title, metric string, lines []line) string {
 	lo, hi = math.Floor(lo/unit)*unit, math.Ceil(hi/unit)*unit
 	x := func(step float64) float64 { return left + step/last*(width-left-right) }
 	y := func(v float64) float64 { return height - low - (v-lo)/(hi-lo)*(height-top-low) }
-	var b strings.Builder
+	var b, marks strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="#57606a">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="20" font-size="15" fill="#24292f">%s</text>`+"\n", left, html.EscapeString(title))
 	for v := lo; v <= hi+unit/2; v += unit {
@@ -101,16 +101,15 @@ func svg(title, metric string, lines []line) string {
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%.0f</text>`+"\n", x(s), height-low+18, s)
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">step</text>`+"\n", width-right, height-4)
-	legend := 0
+	fmt.Fprintf(&b, `<text x="%d" y="20" text-anchor="end">`, width-right)
 	for _, l := range lines {
-		drawLine(&b, l, x, y)
+		drawLine(&marks, l, x, y)
 		if !l.dots {
-			legend++
-			fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", width-256, height-low-12-16*legend, l.colour, html.EscapeString(l.name+": "+metric))
+			fmt.Fprintf(&b, `&#160; <tspan fill="%s">%s</tspan>`, l.colour, html.EscapeString(l.name))
 		}
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d">line: training, dots: held out</text>`+"\n", width-256, height-low-10)
-	return b.String() + "</svg>\n"
+	fmt.Fprintf(&b, "</text>\n"+`<text x="%d" y="%d">%s; line: training, dots: held out</text>`+"\n", left, height-4, html.EscapeString(metric))
+	return b.String() + marks.String() + "</svg>\n"
 }
 
 func drawLine(b *strings.Builder, l line, x, y func(float64) float64) {

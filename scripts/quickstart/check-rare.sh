@@ -4,17 +4,12 @@
 set -euo pipefail
 dir=$1
 shift
-mkdir -p "$dir"
-go build -o "$dir/rubicon" ./cmd/rubicon
-go build -o "$dir/quickstart" ./scripts/quickstart
-full() { # RUN: the score on all checks
-	"$dir/quickstart" -measure "$1/eval/step_100.jsonl" | awk '$1 == "full" { print $2 }'
-}
+. scripts/quickstart/lib.sh
 for seed in "${@:-42}"; do
 	for mode in sample static; do
-		"$dir/rubicon" train -c configs/quickstart-rare.yaml seed="$seed" output_dir="$dir/$mode-$seed" reward.options.mode=$mode
+		run "$mode-$seed" configs/quickstart-rare.yaml seed="$seed" reward.options.mode=$mode
 	done
-	rare=$(full "$dir/sample-$seed") static=$(full "$dir/static-$seed")
+	rare=$(score "sample-$seed" eval/step_100.jsonl full) static=$(score "static-$seed" eval/step_100.jsonl full)
 	echo "seed $seed: full $rare with RARE, $static with the static rubric"
-	awk -v a="$rare" -v b="$static" 'BEGIN { exit !(a >= b + 0.2) }'
+	holds "$rare >= $static + 0.2"
 done

@@ -4,6 +4,7 @@
 //	go run ./scripts/quickstart -out DIR [-steps 3000]                    data, tokenizer, and the model's shape
 //	go run ./scripts/quickstart -out DIR -steps 0 -model CHECKPOINT   what the binary carries
 //	go run ./scripts/quickstart -measure FILE -data FILE                  scores of generated answers, and whether they pass a gate
+//	go run ./scripts/quickstart -course DIR RUN...                        these scores over the steps of runs, for scripts/curve
 package main
 
 import (
@@ -19,6 +20,7 @@ func main() {
 	model := flag.String("model", "", "folder of the trained model, whose weights are written too")
 	measure := flag.String("measure", "", "JSONL file of answers ({id, completion} a line) to measure")
 	data := flag.String("data", "internal/embedded/quickstart/eval.jsonl", "tasks that the answers belong to")
+	course := flag.String("course", "", "folder for the scores over the steps of the runs that follow")
 	gate := flag.String("gate", "", "what the answers must pass: competent (after phase 1) or base (after phase 2)")
 	flag.Parse()
 	var err error
@@ -30,8 +32,10 @@ func main() {
 		}
 	case *measure != "":
 		err = measureFile(os.Stdout, *measure, *data, *gate)
+	case *course != "":
+		err = courses(*course, flag.Args())
 	default:
-		err = fmt.Errorf("set -out or -measure")
+		err = fmt.Errorf("set -out, -measure or -course")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/analyst"
 	"github.com/rubicon-rl/rubicon/rewards"
 	"github.com/rubicon-rl/rubicon/rewards/verify"
 )
@@ -21,6 +22,8 @@ type scores struct {
 	asked   float64            // reward of what the prompts ask for
 	strict  float64            // share that fulfil all of it
 	full    float64            // reward of asked and quality together
+	quality float64            // of what the prompts do not say, alone
+	gaming  float64            // share that pads, repeats or does not stop
 	parts   map[string]float64 // credit of each check, where it applies
 }
 
@@ -55,7 +58,8 @@ func measureFile(w io.Writer, answers, tasks, gate string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "answers %d\nasked   %.3f\nstrict  %.3f\nfull    %.3f\n", s.answers, s.asked, s.strict, s.full)
+	fmt.Fprintf(w, "answers %d\nasked   %.3f\nstrict  %.3f\nfull    %.3f\nquality %.3f\ngaming  %.3f\n",
+		s.answers, s.asked, s.strict, s.full, s.quality, s.gaming)
 	for _, name := range slices.Sorted(maps.Keys(s.parts)) {
 		fmt.Fprintf(w, "  %-10s %.3f\n", name, s.parts[name])
 	}
@@ -128,6 +132,7 @@ func measure(groups []grpo.Group) (scores, error) {
 		all := slices.Concat(asked[i].Parts, quality[i].Parts)
 		s.asked += asked[i].Value
 		s.full += value(all)
+		s.quality += value(quality[i].Parts)
 		if value(asked[i].Parts) == 1 {
 			s.strict++
 		}
@@ -137,11 +142,36 @@ func measure(groups []grpo.Group) (scores, error) {
 		}
 	}
 	n := float64(s.answers)
-	s.asked, s.strict, s.full = s.asked/n, s.strict/n, s.full/n
+	s.asked, s.strict, s.full, s.quality = s.asked/n, s.strict/n, s.full/n, s.quality/n
+	if s.gaming, err = gaming(groups); err != nil {
+		return scores{}, err
+	}
 	for name := range s.parts {
 		s.parts[name] /= applies[name]
 	}
 	return s, nil
+}
+
+// gaming is the share of answers in which the rule-based judge sees gaming.
+func gaming(groups []grpo.Group) (float64, error) {
+	games, all := 0.0, 0.0
+	for _, g := range groups {
+		pool, err := json.Marshal(g.Prompt.Columns["pool"])
+		if err != nil {
+			return 0, err
+		}
+		t, err := analyst.ReadTask(pool)
+		if err != nil {
+			return 0, fmt.Errorf("task %s: %w", g.Prompt.ID, err)
+		}
+		for _, c := range g.Completions {
+			all++
+			if kind, _ := t.Gaming(c.Text); kind != "" {
+				games++
+			}
+		}
+	}
+	return games / all, nil
 }
 
 // value is the weighted mean credit.

@@ -69,7 +69,7 @@ func readCredited(t *testing.T) []credited {
 // task puts answers to a task, its columns as they come from a file.
 func task(t *testing.T, s spec, answers ...string) grpo.Group {
 	t.Helper()
-	data, err := json.Marshal(taskRow{Checks: s.asked(), Quality: s.quality()})
+	data, err := json.Marshal(taskRow{Checks: s.asked(), Quality: s.quality(), Pool: s.pool()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestMeasureFile(t *testing.T) {
 		}
 		return path
 	}
-	tasks := rows("tasks", taskRow{ID: "a", Checks: s.asked(), Quality: s.quality()})
+	tasks := rows("tasks", taskRow{ID: "a", Checks: s.asked(), Quality: s.quality(), Pool: s.pool()})
 	answer := func(id, text string) any { return map[string]any{"id": id, "completion": text, "rewards": nil} }
 	answers := rows("answers", answer("a", "Otter; fox."), answer("a", "Otter, very."))
 	var out strings.Builder
@@ -256,7 +256,7 @@ func TestMeasureFile(t *testing.T) {
 		t.Error(err)
 	}
 	// The second has one item of two (0.5 of 3), no semicolon (0 of 2); topic 2, norepeat 1, one filler word (0.5 of 2).
-	for _, line := range []string{"answers 2\n", "asked   0.650\n", "strict  0.500\n", "full    0.775\n", "  count      0.750\n", "  nofill     0.750\n"} {
+	for _, line := range []string{"answers 2\n", "asked   0.650\n", "strict  0.500\n", "full    0.775\n", "quality 0.900\n", "gaming  0.000\n", "  count      0.750\n", "  nofill     0.750\n"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("%q is not in\n%s", line, out.String())
 		}

@@ -25,6 +25,7 @@ type Options struct {
 	Chat             bool              // a prompt that is text is the one message of a user
 	SystemPrompt     string            // put before conversations that have no system message; implies Chat
 	SkipBad          bool              // leave bad rows out and count them
+	NoPrompt         bool              // a row needs no prompt: an environment makes one of its columns
 }
 
 // Report is what was read.

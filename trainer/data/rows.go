@@ -17,6 +17,10 @@ func (o Options) prompt(id string, row map[string]any) (grpo.Prompt, error) {
 	if row[column] == nil && row[o.MessagesColumn] != nil {
 		column = o.MessagesColumn
 	}
+	if row[column] == nil && o.NoPrompt {
+		p.Columns = row
+		return p, nil
+	}
 	text, messages, err := textOrMessages(row, column)
 	if err != nil {
 		return p, err

@@ -105,6 +105,7 @@ func (s *scene) lora(col, n, k, r int, drop *device.Dropout) device.LoRA {
 }
 
 func (c linearCase) run(sc *scene) {
+	sc.floor = 1 // the terms of a sum are of that size, and where they cancel their rounding stays
 	l := c.linear(sc)
 	var seg, pos device.Mem
 	if c.drop > 0 {

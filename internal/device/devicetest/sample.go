@@ -81,7 +81,8 @@ func settings(v int) []device.SampleRow {
 }
 
 // testDraws samples every setting several times and compares with the reference. Ids have to be equal where neither
-// the uniform nor a threshold is within 1e-6 of a boundary, which has to be almost everywhere.
+// the uniform nor a threshold is within 1e-6 of a boundary, which has to be so for most rows (of the largest vocabulary, whose
+// ids are about as probable as that, an eighth is not on average).
 func testDraws(s *suite, sc *scene, v int, std float64) {
 	var rows []device.SampleRow
 	for i, r := range settings(v) {
@@ -120,7 +121,7 @@ func testDraws(s *suite, sc *scene, v int, std float64) {
 		near(sc.t, fmt.Sprintf("row %d: logp", i), got.LogP[i], want.LogP[i], tol)
 		near(sc.t, fmt.Sprintf("row %d: filtered logp", i), got.Filtered[i], want.Filtered[i], tol)
 	}
-	if unclear > len(rows)/8 {
+	if unclear > len(rows)/4 {
 		sc.t.Errorf("%d of %d rows are too close to a boundary to say anything", unclear, len(rows))
 	}
 }

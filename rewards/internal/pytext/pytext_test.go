@@ -70,3 +70,33 @@ func TestCompile(t *testing.T) {
 		}
 	}
 }
+
+func TestCase(t *testing.T) {
+	for in, want := range map[string][2]bool{ // isupper, islower
+		"": {}, "1!": {}, "A1": {true, false}, "a1": {false, true}, "aA": {}, "ǅ": {}, "Aǅ": {}, "Ⓐ": {true, false},
+		"ⓐ": {false, true}, "ª": {false, true}, "Aª": {}, "Ⅳ": {true, false}, "ß": {false, true}, "中": {}, "中A": {true, false},
+	} {
+		if got := [2]bool{IsUpper(in), IsLower(in)}; got != want {
+			t.Errorf("isupper, islower of %q = %v, Python has %v", in, got, want)
+		}
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for in, want := range map[string]bool{"": false, "12": true, "٣²①": true, "½": false, "Ⅳ": false, "一": false, "1a": false} {
+		if got := IsDigit(in); got != want {
+			t.Errorf("IsDigit(%q) = %v, Python has %v", in, got, want)
+		}
+	}
+	for in, want := range map[string]int{"0190": 190, "١٨٠٤": 1804, "𝟗𝟘": 90, "९": 9} {
+		if got := Int(in); got != want {
+			t.Errorf("Int(%q) = %d, Python has %d", in, got, want)
+		}
+	}
+}
+
+func TestUnpunctuated(t *testing.T) {
+	if got := Unpunctuated(`a-b_c "d" ‘e’ —¿$`); got != "abc d ‘e’ —¿" {
+		t.Errorf("Unpunctuated = %q", got)
+	}
+}

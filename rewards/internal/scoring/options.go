@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rubicon-rl/rubicon/internal/options"
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
-	"github.com/rubicon-rl/rubicon/rewards/internal/options"
 )
 
 // Modes of asking.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/rubicon-rl/rubicon/rewards/internal/pytext"
 )
@@ -64,8 +65,8 @@ func (a *arguments) texts(name string) []string {
 	return texts
 }
 
-// number is a whole number of at least 0; JSON may have written it as 3.0.
-func (a *arguments) number(name string) int {
+// amount is a number of at least 0.
+func (a *arguments) amount(name string) float64 {
 	v := a.get(name)
 	f := -1.0
 	switch n := v.(type) {
@@ -76,10 +77,28 @@ func (a *arguments) number(name string) int {
 	case json.Number:
 		f, _ = n.Float64()
 	}
-	if v != nil && (f < 0 || f != float64(int(f))) {
-		a.fail(name, "is %v, not a whole number of at least 0", v)
+	if v != nil && !(f >= 0) {
+		a.fail(name, "is %v, not a number of at least 0", v)
+	}
+	return max(f, 0)
+}
+
+// number is a whole number of at least 0; JSON may have written it as 3.0.
+func (a *arguments) number(name string) int {
+	f := a.amount(name)
+	if f != float64(int(f)) {
+		a.fail(name, "is %v, not a whole number", f)
 	}
 	return int(f)
+}
+
+// positive is a whole number of at least 1.
+func (a *arguments) positive(name string) int {
+	n := a.number(name)
+	if n < 1 {
+		a.fail(name, "is %d: the first is 1", n)
+	}
+	return n
 }
 
 // compare reads a limit and a relation, "less than" or "at least", and returns the comparison of a count with it.
@@ -105,6 +124,22 @@ func (a *arguments) pattern(name, pattern, flags string) *regexp.Regexp {
 		return regexp.MustCompile("")
 	}
 	return re
+}
+
+// words compiles \bpattern\b for a pattern that matches text, or, if it is no plain text, texts that start and end as it
+// does. Go's engine has no Unicode bound, so the character next to an end is matched instead: another kind than the end
+// itself, or the text's own end.
+func (a *arguments) words(name, text, pattern string) *regexp.Regexp {
+	first, _ := utf8.DecodeRuneInString(text)
+	last, _ := utf8.DecodeLastRuneInString(text)
+	before, after := `(?:\A|\W)`, `(?:\W|\z)`
+	if !pytext.IsWord(first) {
+		before = `\w`
+	}
+	if !pytext.IsWord(last) {
+		after = `\w`
+	}
+	return a.pattern(name, before+pattern+after, "i")
 }
 
 // finish returns the first error, which may be an argument that no one asked for.

@@ -30,8 +30,7 @@ func frequency(a *arguments) func(string) bool {
 	return func(s string) bool { return enough(len(keyword.FindAllStringIndex(s, -1))) }
 }
 
-// forbiddenWords: no word of the list stands between word bounds. Go's engine has no Unicode bound, so the character
-// next to a word's end is matched instead: another kind than the end itself, or the text's own end.
+// forbiddenWords: no word of the list, which may be a pattern inside, stands between word bounds.
 func forbiddenWords(a *arguments) func(string) bool {
 	var checks []func(string) bool
 	plain := func(r rune) bool { return !strings.ContainsRune(metacharacters, r) }
@@ -42,14 +41,7 @@ func forbiddenWords(a *arguments) func(string) bool {
 			a.fail("forbidden_words", "holds %q: a word must start and end with a plain character", w)
 			continue
 		}
-		before, after := `(?:\A|\W)`, `(?:\W|\z)`
-		if !pytext.IsWord(first) {
-			before = `\w`
-		}
-		if !pytext.IsWord(last) {
-			after = `\w`
-		}
-		checks = append(checks, a.pattern("forbidden_words", before+w+after, "i").MatchString)
+		checks = append(checks, a.words("forbidden_words", w, w).MatchString)
 	}
 	return func(s string) bool {
 		for _, found := range checks {

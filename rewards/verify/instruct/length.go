@@ -1,24 +1,24 @@
 package instruct
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/rubicon-rl/rubicon/rewards/internal/english"
 	"github.com/rubicon-rl/rubicon/rewards/internal/pytext"
 )
 
-var (
-	// wordRun is \w+ of Python's regex module, with which NLTK tokenises: unlike re's it has combining marks and the
-	// joiners, and of the numbers only digits and those that are letters too.
-	wordRun = regexp.MustCompile(`[\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}` +
-		`\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}]+`)
-	divider = pytext.MustCompile(`\s?\*\*\*\s?`, "")
-)
+var divider = pytext.MustCompile(`\s?\*\*\*\s?`, "")
+
+// numberSentences counts sentences as NLTK does.
+func numberSentences(a *arguments) func(string) bool {
+	enough := a.compare("num_sentences", "relation")
+	return func(s string) bool { return enough(len(english.Sentences(s))) }
+}
 
 // numberWords counts words as NLTK's RegexpTokenizer does.
 func numberWords(a *arguments) func(string) bool {
 	enough := a.compare("num_words", "relation")
-	return func(s string) bool { return enough(len(wordRun.FindAllStringIndex(s, -1))) }
+	return func(s string) bool { return enough(len(english.WordRuns(s))) }
 }
 
 // numberParagraphs: paragraphs divided by ***; a blank one is left out at either end and fails in between.

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/trainer"
+	"github.com/rubicon-rl/rubicon/trainer/env"
+)
+
+// openEpisodes opens the environment that the configuration names; nil: there is none.
+func (r *openedRun) openEpisodes() (*trainer.Episodes, error) {
+	c := r.Config.Env
+	if c.Kind == "" {
+		return nil, nil
+	}
+	e, err := env.Kinds[c.Kind](env.Run{Embedder: r.environmentEmbedder}, c.Options)
+	if err != nil {
+		return nil, err
+	}
+	return &trainer.Episodes{Env: e, Conversation: r.conversation(), MaxTurnLength: c.MaxTurnLength}, nil
+}
+
+// environmentEmbedder opens an embedder for an environment, which needs it while the run's model samples.
+func (r *openedRun) environmentEmbedder(name string) (rewards.Embedder, error) {
+	if name == "policy" {
+		return nil, errors.New("the run's own model is busy sampling when the environment would need it: use lexical, minilm or openai")
+	}
+	return r.embedders.open(name)
+}
+
+// check refuses rows that the reward cannot score, and tries what the run depends on, before anything is sampled.
+func (r *openedRun) check(ctx context.Context, sets ...[]grpo.Prompt) error {
+	if err := r.embedders.preflight(ctx); err != nil {
+		return err
+	}
+	return r.reward.check(ctx, sets...)
+}

@@ -1,0 +1,247 @@
+package arco
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/policy/token"
+)
+
+// Names of the rubric model's adapter sets: what is trained, and the frozen copy of what it began with.
+const (
+	trained = "rubric"
+	started = "rubric-start"
+)
+
+// Model is the rubric model mu: a causal language model with an adapter of its own that writes K criteria for a step, and a score head that
+// reads the mean of the last hidden states over the step's prompt and those criteria (ARCO, sec. 3.1). The base may be the
+// policy's own. It serves one goroutine at a time.
+type Model struct {
+	o    Options
+	lm   *policy.Model
+	tok  *token.Tokenizer
+	eos  []int32
+	head *Head
+
+	params   *policy.Params
+	adam     *policy.AdamW
+	headAdam *headAdam
+	headGrad []float32
+}
+
+// Judged is a step with what the rubric model wrote and scored.
+type Judged struct {
+	Step
+	tokens []int32 // the prompt, then what was written
+	from   int     // where that begins
+	unread bool    // what was written is no rubric
+}
+
+// Score is the step's: the mean over its criteria (eq. 3).
+func (j Judged) Score() float64 {
+	sum := 0.0
+	for _, s := range j.Scores {
+		sum += s
+	}
+	return sum / math.Max(1, float64(len(j.Scores)))
+}
+
+// newModel adds the rubric model's adapter to a base, and makes its head.
+func newModel(o Options, base Base, seed uint64) (*Model, error) {
+	lm := base.Model
+	m := &Model{o: o, lm: lm, tok: base.Tokenizer, eos: base.EOS}
+	var err error
+	if o.Adapter != "" {
+		err = lm.LoadAdapter(trained, o.Adapter)
+	} else {
+		err = lm.AddAdapter(trained, policy.LoRAConfig{R: o.R, Alpha: o.Alpha, TargetModules: o.TargetModules}, seed)
+	}
+	if err == nil {
+		err = lm.CopyAdapter(started, trained)
+	}
+	if err == nil {
+		m.params, err = lm.Params(trained)
+	}
+	if err == nil {
+		m.adam, err = policy.NewAdamW(lm.Device(), m.params)
+	}
+	if err == nil {
+		m.head, err = NewHead(lm.Config().Width, o.K, seed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.headAdam = newHeadAdam(len(m.head.Params))
+	if o.Adapter != "" {
+		err = m.loadHead(o.Adapter)
+	}
+	return m, err
+}
+
+func (m *Model) close() {
+	if m.adam != nil {
+		m.adam.Close()
+	}
+}
+
+// judge writes criteria for every step of some episodes and scores the steps by them.
+func (m *Model) judge(ctx context.Context, episodes []Episode) ([][]Judged, error) {
+	out := make([][]Judged, len(episodes))
+	for i, e := range episodes {
+		for k := range e.Steps {
+			ids, err := m.prompt(e, k)
+			if err != nil {
+				return nil, fmt.Errorf("prompt %s, step %d: %w", e.ID, k+1, err)
+			}
+			out[i] = append(out[i], Judged{tokens: ids, from: len(ids)})
+		}
+	}
+	if err := m.write(ctx, out); err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(out); {
+		j := m.upTo(out, i)
+		if err := m.score(out[i:j]); err != nil {
+			return nil, err
+		}
+		i = j
+	}
+	return out, nil
+}
+
+// upTo is the end of the run of episodes from i on whose tokens are computed together: one at least.
+func (m *Model) upTo(list [][]Judged, i int) int {
+	tokens, j := 0, i
+	for ; j < len(list); j++ {
+		for _, s := range list[j] {
+			tokens += len(s.tokens)
+		}
+		if tokens > m.o.TokensOnce && j > i {
+			break
+		}
+	}
+	return j
+}
+
+// write has the language model write each step's criteria, the likeliest ones, unless they are fixed or left out.
+func (m *Model) write(ctx context.Context, list [][]Judged) error {
+	if m.o.Criteria != generated {
+		return m.fixed(list)
+	}
+	var reqs []policy.Request
+	for i := range list {
+		for k := range list[i] {
+			reqs = append(reqs, policy.Request{Prompt: list[i][k].tokens, N: 1})
+		}
+	}
+	samples, err := m.lm.Generate(ctx, reqs, policy.GenerateOptions{Adapter: trained, SamplingParams: policy.SamplingParams{
+		Temperature: 1, Greedy: true, TopP: 1, RepetitionPenalty: 1, MaxNewTokens: m.o.MaxTokens, EOS: m.eos,
+	}})
+	if err != nil {
+		return fmt.Errorf("write criteria: %w", err)
+	}
+	n := 0
+	for i := range list {
+		for k := range list[i] {
+			s := &list[i][k]
+			s.tokens = append(s.tokens[:s.from:s.from], samples[n][0].Tokens...)
+			var ok bool
+			s.Criteria, ok = ParseRubric(m.tok.Decode(samples[n][0].Tokens, true), m.o.K)
+			s.unread = !ok
+			n++
+		}
+	}
+	return nil
+}
+
+// fixed appends the same criteria to all steps, or none (the ablations w/o Adaptive and w/o Rubric).
+func (m *Model) fixed(list [][]Judged) error {
+	var ids []int32
+	if m.o.Criteria == fixed {
+		text, err := writeRubric(m.o.Fixed)
+		if err != nil {
+			return err
+		}
+		ids = m.encode(text)
+	}
+	for i := range list {
+		for k := range list[i] {
+			s := &list[i][k]
+			s.tokens = append(s.tokens[:s.from:s.from], ids...)
+			s.Criteria = filled(m.o.Fixed, m.o.K)
+		}
+	}
+	return nil
+}
+
+// score sets the scores of some episodes' steps.
+func (m *Model) score(list [][]Judged) error {
+	b := batchOf(list)
+	pass, err := m.lm.Forward(b.forest, policy.ForwardOptions{Adapter: trained, Pool: b.pool})
+	if err != nil {
+		return fmt.Errorf("read steps: %w", err)
+	}
+	pooled := pass.Output.Pooled
+	pass.Release()
+	scores, err := m.head.Scores(b.each(pooled))
+	if err != nil {
+		return err
+	}
+	b.set(scores)
+	return nil
+}
+
+// batch are steps laid out for a pass: what their sequences share is computed once.
+type batch struct {
+	steps  []*Judged
+	forest *policy.Forest
+	end    []int // the segment in which each step's sequence ends
+	pool   []bool
+	place  map[int]int // of a segment among the pooled vectors
+}
+
+func batchOf(list [][]Judged) *batch {
+	b := &batch{place: map[int]int{}}
+	var sequences [][]int32
+	for i := range list {
+		for k := range list[i] {
+			b.steps = append(b.steps, &list[i][k])
+			sequences = append(sequences, list[i][k].tokens)
+		}
+	}
+	b.forest, b.end = policy.Share(sequences)
+	b.pool = make([]bool, len(b.forest.Segments))
+	for _, s := range b.end {
+		b.pool[s] = true
+	}
+	for s, is := range b.pool {
+		if is {
+			b.place[s] = len(b.place)
+		}
+	}
+	return b
+}
+
+// each is the pooled vector of every step.
+func (b *batch) each(pooled [][]float32) [][]float32 {
+	out := make([][]float32, len(b.steps))
+	for i, s := range b.end {
+		out[i] = pooled[b.place[s]]
+	}
+	return out
+}
+
+// set notes scores on the steps.
+func (b *batch) set(scores [][]float32) {
+	for i, s := range b.steps {
+		s.Scores = s.Scores[:0]
+		for _, x := range scores[i] {
+			s.Scores = append(s.Scores, float64(x))
+		}
+	}
+}
+
+var errNoSteps = errors.New("there is no step to learn from")
