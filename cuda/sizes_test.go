@@ -60,6 +60,13 @@ func sameAsReference(t *testing.T, open devicetest.Opener, gap int, tolerance fl
 // testSizes are cases at which these kernels do what the suite's smaller ones do not make them do: more columns than a block
 // takes at a time or just as many, and sums of many parts.
 func testSizes(t *testing.T, open devicetest.Opener, tolerance float64) {
+	sizesOfNorms(t, open, tolerance)
+	sizesOfRotary(t, open, tolerance)
+	sizesOfRows(t, open, tolerance)
+	t.Run("elementwise", func(t *testing.T) { testElements(t, open, tolerance) })
+}
+
+func sizesOfNorms(t *testing.T, open devicetest.Opener, tolerance float64) {
 	for _, c := range []struct{ rows, cols, gap int }{
 		{3, 16, 0}, {3, 7, 1}, {4, 16, 0}, {4, 7, 1}, {70, 64, 0}, {100, 8, 0}, {161, 64, 0}, {161, 7, 1},
 		{2, 2048, 0}, {3, 4104, 0}, {2, 256, 1}, {2, 600, 1},
@@ -73,8 +80,11 @@ func testSizes(t *testing.T, open devicetest.Opener, tolerance float64) {
 			})
 		})
 	}
+}
+
+func sizesOfRotary(t *testing.T, open devicetest.Opener, tolerance float64) {
 	for _, c := range []struct{ rows, heads, dim, gap int }{
-		{2, 2, 1024, 0}, {3, 2, 130, 1}, {40, 5, 16, 0}, {2, 1, 64, 1}, {2, 1, 2304, 0}, {2, 1, 512, 1}, {3, 2, 4, 1},
+		{2, 2, 1024, 0}, {3, 2, 130, 1}, {40, 5, 16, 0}, {2, 1, 64, 1}, {2, 1, 2304, 0}, {2, 1, 512, 1}, {3, 2, 4, 1}, {3, 2, 32, 0}, {5, 1, 102, 1},
 		{5, 1, 256, 1}, {5, 1, 170, 1}, {5, 1, 126, 1},
 	} {
 		t.Run("rotary", func(t *testing.T) {
@@ -87,10 +97,13 @@ func testSizes(t *testing.T, open devicetest.Opener, tolerance float64) {
 				plain.Norm, plain.DNorm = device.Mat{}, device.Mat{}
 				m.Rotary(m.act(c.rows, c.heads*c.dim), x, plain)
 				m.RotaryGrad(m.act(c.rows, c.heads*c.dim), m.act(c.rows, c.heads*c.dim), x, r)
+				m.RotaryGrad(device.Mat{}, m.act(c.rows, c.heads*c.dim), x, r)
 			})
 		})
 	}
-	t.Run("elementwise", func(t *testing.T) { testElements(t, open, tolerance) })
+}
+
+func sizesOfRows(t *testing.T, open devicetest.Opener, tolerance float64) {
 	for _, c := range []struct{ cols, gap int }{{16, 0}, {5, 1}} {
 		t.Run("rows", func(t *testing.T) {
 			sameAsReference(t, open, c.gap, tolerance, func(m *made) { sumsOfRows(m, c.cols) })
