@@ -9,7 +9,7 @@ type keyDoc struct {
 
 // grpoDocs describes the keys of section grpo; their checks are grpo's own.
 func grpoDocs() map[string]keyDoc {
-	zero, one, two := ptr(0.0), ptr(1.0), ptr(2.0)
+	zero, one := ptr(0.0), ptr(1.0)
 	return map[string]keyDoc{
 		"loss_type":                 {"Objective. dapo, bnpo, cispo, vespo: mean over all tokens; grpo, sapo: mean over completions; dr_grpo: sum over a constant; luspo: sum. grpo with sequence ratios is GSPO.", "grpo|bnpo|dr_grpo|dapo|luspo|cispo|sapo|vespo", nil},
 		"importance_sampling_level": {"Ratio of new to old probability: one per token, or one per completion.", "token|sequence", nil},
@@ -60,7 +60,7 @@ func grpoDocs() map[string]keyDoc {
 		"max_num_gen_batches":        {"Draws of prompts in one step at most, with dynamic_sampling.", "", one},
 		"soft_punish_cache":          {"Tokens before max_completion_length over which the reward falls by up to 1 (DAPO). 0: off.", "", zero},
 
-		"num_generations":       {"Completions of each prompt.", "", two},
+		"num_generations":       {"Completions of each prompt. 1 is possible with advantage reinforce_pp, also where the reward values turns.", "", one},
 		"num_iterations":        {"Times that each batch of completions is learnt from.", "", one},
 		"steps_per_generation":  {"Backward passes that one batch of completions is cut into. null: optim.gradient_accumulation_steps, or what the other sizes give.", "", one},
 		"generation_batch_size": {"Completions sampled at a time, all processes. null: from steps_per_generation. Set only one of the two.", "", one},

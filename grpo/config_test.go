@@ -115,7 +115,7 @@ func TestValidate(t *testing.T) {
 		"max_num_gen_batches":          {func(c *Config) { c.DynamicSampling, c.MaxNumGenBatches = true, 0 }},
 		"max_completion_length":        {func(c *Config) { c.MaxCompletionLength = 0 }},
 		"soft_punish_cache":            {func(c *Config) { c.SoftPunishCache = 513 }, func(c *Config) { c.SoftPunishCache = -1 }},
-		"num_generations":              {func(c *Config) { c.NumGenerations = 1 }},
+		"num_generations":              {func(c *Config) { c.NumGenerations = 1 }, func(c *Config) { c.Advantage, c.NumGenerations = "reinforce_pp", 0 }},
 		"num_generations_eval":         {func(c *Config) { c.NumGenerationsEval = ptr(0) }},
 		"num_iterations":               {func(c *Config) { c.NumIterations = 0 }},
 		"steps_per_generation":         {func(c *Config) { c.StepsPerGeneration = ptr(0) }},

@@ -127,7 +127,8 @@ func (c Config) checkFilters(f *faults) {
 }
 
 func (c Config) checkBatching(f *faults) {
-	f.check(c.NumGenerations >= 2, "num_generations: %d, but advantages compare completions of one prompt; set it >= 2", c.NumGenerations)
+	f.check(c.NumGenerations >= 2 || c.NumGenerations == 1 && c.Advantage == "reinforce_pp",
+		"num_generations: %d, but advantages compare completions of one prompt; set it >= 2, or to 1 with advantage reinforce_pp, which compares those of a batch", c.NumGenerations)
 	f.check(c.NumGenerationsEval == nil || *c.NumGenerationsEval >= 1, "num_generations_eval: %v; set it >= 1 or leave it out", deref(c.NumGenerationsEval))
 	f.check(c.NumIterations >= 1, "num_iterations: %d; set it >= 1", c.NumIterations)
 	f.check(c.StepsPerGeneration == nil || *c.StepsPerGeneration >= 1, "steps_per_generation: %v; set it >= 1 or leave it out", deref(c.StepsPerGeneration))
