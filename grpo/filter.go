@@ -3,6 +3,7 @@ package grpo
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // LossMask marks the tokens of c that are trained on: the policy's own, or none if c is cut off and truncated
@@ -102,7 +103,7 @@ func SoftOverlong(length, maxLength, cache int) float64 {
 }
 
 // HasSignal reports, per group, whether its rewards differ: dynamic sampling drops the groups where they do not,
-// because their advantages are 0.
+// because their advantages are 0. A group whose turns have values has signal: these are compared over the batch.
 func HasSignal(columns []Column, groups []Group) ([]bool, error) {
 	t, err := newTable(columns, groups)
 	if err != nil {
@@ -110,7 +111,8 @@ func HasSignal(columns []Column, groups []Group) ([]bool, error) {
 	}
 	out := make([]bool, len(groups))
 	for p, s := range t.spans {
-		out[p] = !summarise(t.total[s[0]:s[1]]).equal()
+		valued := slices.ContainsFunc(groups[p].Completions, func(c *Completion) bool { return c.Episode != nil && c.Episode.Valued })
+		out[p] = valued || !summarise(t.total[s[0]:s[1]]).equal()
 	}
 	return out, nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// SetTurnAdvantages sets the turns' advantages of completions whose turns the reward has valued: of all, or of none.
+// SetTurnAdvantages sets the turns' advantages of completions whose turns the reward has valued: of all that it could score, or of none.
 func SetTurnAdvantages(c Config, groups []Group) error {
 	var episodes [][]Step
 	var rows []*Completion
@@ -13,10 +13,11 @@ func SetTurnAdvantages(c Config, groups []Group) error {
 	for _, g := range groups {
 		for _, row := range g.Completions {
 			switch {
-			case row.Episode == nil || !row.Episode.Valued:
-				without++
-			default:
+			case row.Episode != nil && row.Episode.Valued:
 				rows, episodes = append(rows, row), append(episodes, row.Episode.Steps)
+			case len(row.Rewards) > 0 && row.Unscorable(): // its advantage is 0
+			default:
+				without++
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func (c Config) buckets(steps []Step) []string {
 			out[k] = "all"
 		case c.TurnBucket == "turn":
 			out[k] = fmt.Sprint("turn ", k+1)
-		case k == len(steps)-1 || !strings.HasPrefix(s.Action, "Search"):
+		case k == len(steps)-1 || !strings.HasPrefix(s.Action, "Search["):
 			out[k] = "end"
 		default:
 			searches++

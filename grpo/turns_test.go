@@ -79,3 +79,23 @@ func TestTurnAdvantagesAreARCOs(t *testing.T) {
 		t.Errorf("%d rows", rows)
 	}
 }
+
+// A completion that could not be scored has no values, moves nothing, and takes nothing from the others; a group with values has signal
+// though its rewards are equal.
+func TestTurnsBesideAnUnscorable(t *testing.T) {
+	valued := func() *Completion {
+		return &Completion{Rewards: []float64{0}, Episode: &Episode{Valued: true, Steps: []Step{{Value: 1}, {Value: 2}}}}
+	}
+	lost := &Completion{Rewards: []float64{math.NaN()}, Episode: &Episode{Steps: []Step{{}, {}}}}
+	groups := []Group{{Prompt: &Prompt{}, Completions: []*Completion{valued(), lost}}, {Prompt: &Prompt{}, Completions: []*Completion{lost, lost}}}
+	if err := SetTurnAdvantages(Default(), groups); err != nil {
+		t.Fatal(err)
+	}
+	if len(groups[0].Completions[0].Turns) != 2 || lost.Turns != nil {
+		t.Errorf("turns %v and %v", groups[0].Completions[0].Turns, lost.Turns)
+	}
+	signal, err := HasSignal([]Column{{Name: "r", Weight: 1}}, groups)
+	if err != nil || !signal[0] || signal[1] {
+		t.Errorf("signal %v, error %v", signal, err)
+	}
+}

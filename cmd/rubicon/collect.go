@@ -2,12 +2,14 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -89,6 +91,9 @@ func (o *collection) run(ctx context.Context, c *configs.Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("training data: %w", err)
 	}
+	if err := o.mend(); err != nil {
+		return err
+	}
 	done, err := o.done()
 	if err != nil {
 		return err
@@ -146,6 +151,19 @@ func (o *collection) read() ([]collected, error) {
 	return all, lines.Err()
 }
 
+// mend cuts off a last line that a killed process did not finish.
+func (o *collection) mend() error {
+	b, err := os.ReadFile(o.out)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (len(b) == 0 || b[len(b)-1] == '\n') {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.r.Console, "note: the last line of %s was not finished: its episode is made again\n", o.out)
+	return os.Truncate(o.out, int64(bytes.LastIndexByte(b, '\n')+1))
+}
+
 // play makes the missing episodes, several at a time; the judge bounds how many questions are in flight.
 func (o *collection) play(ctx context.Context, prompts []grpo.Prompt, done map[string]bool) error {
 	work, ctx := errgroup.WithContext(ctx)
@@ -182,8 +200,12 @@ func (o *collection) episode(ctx context.Context, row *grpo.Prompt, id string, s
 	}
 	e := &collected{ID: id, Task: now.Messages[len(now.Messages)-1].Content, Messages: now.Messages}
 	seen := arco.Episode{ID: id, Task: e.Task}
+	var tools []arco.Line
+	if now.Tools != nil { // the policy gets them by its chat template
+		tools = []arco.Line{{Role: "system", Text: `To call a tool, reply with <tool_call>{"name": ..., "arguments": {...}}</tool_call>. The tools are:` + "\n" + string(now.Tools)}}
+	}
 	for !now.Done {
-		var lines []arco.Line
+		lines := slices.Clone(tools)
 		for _, m := range e.Messages {
 			lines = append(lines, arco.Line{Role: m.Role, Text: m.Content})
 		}

@@ -181,6 +181,9 @@ func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (e
 func (r *openedRun) bind(ctx context.Context) error {
 	r.embedders.bind(r.Model)
 	if p, ok := r.reward.Provider.(*arco.Provider); ok {
+		if c := r.Config; c.Env.Kind != "" && c.GRPO.KLInReward && c.GRPO.Beta != 0 {
+			return errors.New("grpo.kl_in_reward: the advantages of turns that arco values are made of those values, not of the reward, so that the KL would be lost: set it to false")
+		}
 		own := arco.Base{Model: r.Model, Tokenizer: r.Tokenizer, EOS: trainer.EOS(r.shape, r.Tokenizer), Moves: r.Config.Model.Trainable == "full"}
 		if err := p.Bind(ctx, own, r.openBase); err != nil {
 			return err

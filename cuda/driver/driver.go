@@ -128,6 +128,6 @@ type Coll interface {
 	ReduceScatter(dst, src Ptr, n int, t Type, s Stream) error // sum; n elements for each rank
 	// Wait waits for what is in s. A rank that died, or does not come, is an error when ctx ends, or as soon as that shows.
 	Wait(ctx context.Context, s Stream) error
-	Abort() error                                              // makes calls that hang on a dead rank return
+	Abort() error // makes calls that hang on a dead rank return
 	Close() error
 }

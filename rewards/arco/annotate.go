@@ -78,7 +78,10 @@ func Act(ctx context.Context, judge rewards.Judge, conversation []Line, sample i
 	for _, l := range conversation {
 		switch l.Role {
 		case "system":
-			system = l.Text
+			if system != "" {
+				system += "\n\n"
+			}
+			system += l.Text
 		case "assistant":
 			fmt.Fprintf(&b, "You replied:\n%s\n\n", l.Text)
 		default:

@@ -10,7 +10,7 @@ import (
 // note keeps what is shown of a scored batch.
 func (p *Provider) note(judged [][]Judged, scores []rewards.Score, episodes []Episode, step int) {
 	var sums, goals []float64
-	unread, steps := 0.0, 0.0
+	unread, cut, steps := 0.0, 0.0, 0.0
 	for i, list := range judged {
 		if scores[i].Unscorable {
 			continue
@@ -22,10 +22,13 @@ func (p *Provider) note(judged [][]Judged, scores []rewards.Score, episodes []Ep
 			if j.unread {
 				unread++
 			}
+			if j.cut {
+				cut++
+			}
 		}
 		sums, goals = append(sums, sum), append(goals, episodes[i].Reward)
 	}
-	m := map[string]float64{"arco/dense": 0, "arco/unread_frac": unread / math.Max(1, steps)}
+	m := map[string]float64{"arco/dense": 0, "arco/unread_frac": unread / math.Max(1, steps), "arco/cut_frac": cut / math.Max(1, steps)}
 	if step >= p.o.SparseSteps {
 		m["arco/dense"] = 1
 	}

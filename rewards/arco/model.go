@@ -26,6 +26,8 @@ type Model struct {
 	eos  []int32
 	head *Head
 
+	fixed []int32 // tokens of the option fixed
+
 	params   *policy.Params
 	adam     *policy.AdamW
 	headAdam *headAdam
@@ -38,6 +40,7 @@ type Judged struct {
 	tokens []int32 // the prompt, then what was written
 	from   int     // where that begins
 	unread bool    // what was written is no rubric
+	cut    bool    // the prompt was too long for the model's context
 }
 
 // Score is the step's: the mean over its criteria (eq. 3).
@@ -71,6 +74,14 @@ func newModel(o Options, base Base, seed uint64) (*Model, error) {
 	if err == nil {
 		m.head, err = NewHead(lm.Config().Width, o.K, seed)
 	}
+	if err == nil && o.Criteria == fixed {
+		var text string
+		text, err = writeRubric(o.Fixed)
+		m.fixed = m.encode(text)
+	}
+	if room := lm.Config().MaxPositions; err == nil && m.reserve() >= room {
+		err = fmt.Errorf("criteria of %d tokens leave no room for a prompt in its context of %d: lower max_tokens", m.reserve(), room)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +103,11 @@ func (m *Model) judge(ctx context.Context, episodes []Episode) ([][]Judged, erro
 	out := make([][]Judged, len(episodes))
 	for i, e := range episodes {
 		for k := range e.Steps {
-			ids, err := m.prompt(e, k)
+			ids, cut, err := m.prompt(e, k)
 			if err != nil {
 				return nil, fmt.Errorf("prompt %s, step %d: %w", e.ID, k+1, err)
 			}
-			out[i] = append(out[i], Judged{tokens: ids, from: len(ids)})
+			out[i] = append(out[i], Judged{tokens: ids, from: len(ids), cut: cut})
 		}
 	}
 	if err := m.write(ctx, out); err != nil {
@@ -129,7 +140,8 @@ func (m *Model) upTo(list [][]Judged, i int) int {
 // write has the language model write each step's criteria, the likeliest ones, unless they are fixed or left out.
 func (m *Model) write(ctx context.Context, list [][]Judged) error {
 	if m.o.Criteria != generated {
-		return m.fixed(list)
+		m.append(list)
+		return nil
 	}
 	var reqs []policy.Request
 	for i := range list {
@@ -157,24 +169,15 @@ func (m *Model) write(ctx context.Context, list [][]Judged) error {
 	return nil
 }
 
-// fixed appends the same criteria to all steps, or none (the ablations w/o Adaptive and w/o Rubric).
-func (m *Model) fixed(list [][]Judged) error {
-	var ids []int32
-	if m.o.Criteria == fixed {
-		text, err := writeRubric(m.o.Fixed)
-		if err != nil {
-			return err
-		}
-		ids = m.encode(text)
-	}
+// append writes the same criteria behind all steps, or none (the ablations w/o Adaptive and w/o Rubric).
+func (m *Model) append(list [][]Judged) {
 	for i := range list {
 		for k := range list[i] {
 			s := &list[i][k]
-			s.tokens = append(s.tokens[:s.from:s.from], ids...)
+			s.tokens = append(s.tokens[:s.from:s.from], m.fixed...)
 			s.Criteria = filled(m.o.Fixed, m.o.K)
 		}
 	}
-	return nil
 }
 
 // score sets the scores of some episodes' steps.

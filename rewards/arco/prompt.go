@@ -3,6 +3,7 @@ package arco
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/policy/token"
@@ -22,9 +23,34 @@ type Move struct{ Action, Observation string }
 // role is the system message.
 const role = `You judge single steps of an agent that works on a task. For the step that you are shown you write criteria by which it can be told whether it was a good one: short phrases about this very step, such as what a good query here has to name, or what must be known before an answer may be given. You answer with JSON and nothing else.`
 
-// prompt are the tokens after which the rubric model writes the criteria of step k. What steps have in common stands first.
-func (m *Model) prompt(e Episode, k int) ([]int32, error) {
-	text := m.describe(e, k)
+// prompt are the tokens after which the rubric model writes the criteria of step k. What steps have in common stands first. Where the
+// model's context leaves no room for the criteria, the oldest steps are left out, and then the beginning; cut says so.
+func (m *Model) prompt(e Episode, k int) (ids []int32, cut bool, err error) {
+	room := m.lm.Config().MaxPositions - m.reserve()
+	for from := 0; ; from++ {
+		ids, err = m.render(m.describe(e, from, k))
+		switch {
+		case err != nil || len(ids) <= room:
+			return ids, from > 0, err
+		case !m.o.Prefix || from >= k:
+			return ids[len(ids)-room:], true, nil
+		}
+	}
+}
+
+// reserve is how many tokens may come behind a prompt.
+func (m *Model) reserve() int {
+	switch m.o.Criteria {
+	case fixed:
+		return len(m.fixed)
+	case none:
+		return 0
+	}
+	return m.o.MaxTokens
+}
+
+// render are the tokens of a prompt with that text.
+func (m *Model) render(text string) ([]int32, error) {
 	if !m.tok.HasChat() {
 		return m.tok.Encode(role+"\n\n"+text+"\n", token.EncodeOptions{AddSpecial: true, Plain: true}), nil
 	}
@@ -33,17 +59,27 @@ func (m *Model) prompt(e Episode, k int) ([]int32, error) {
 	return ids, err
 }
 
-func (m *Model) describe(e Episode, k int) string {
+// describe shows step k, and the steps before it without the first ones.
+func (m *Model) describe(e Episode, first, k int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Task:\n%s\n", strings.TrimSpace(e.Task))
+	fmt.Fprintf(&b, "Task:\n%s\n", indented(e.Task))
 	if m.o.Prefix {
-		for i, s := range e.Steps[:k] {
-			fmt.Fprintf(&b, "\nStep %d: %s\nThe agent was shown: %s\n", i+1, s.Action, strings.TrimSpace(s.Observation))
+		for i := first; i < k; i++ {
+			fmt.Fprintf(&b, "\nStep %d: %s\nThe agent was shown: %s\n", i+1, indented(e.Steps[i].Action), indented(e.Steps[i].Observation))
 		}
 	}
-	fmt.Fprintf(&b, "\nStep to judge: %s\n", e.Steps[k].Action)
+	fmt.Fprintf(&b, "\nStep to judge: %s\n", indented(e.Steps[k].Action))
 	fmt.Fprintf(&b, "\nWrite exactly %d criteria: {\"criteria\": [\"...\"]}", m.o.K)
 	return b.String()
+}
+
+// lineEnds are what a model may take for the end of a line.
+var lineEnds = regexp.MustCompile(`\r\n|[\n\r\v\f\x{85}\x{2028}\x{2029}]`)
+
+// indented is text whose lines but the first are indented, so that none can pass for one of describe's own: an agent must not write
+// the steps that it is judged by.
+func indented(text string) string {
+	return lineEnds.ReplaceAllString(strings.TrimSpace(text), "\n  ")
 }
 
 // encode are the tokens of text in which nothing stands for a special token.

@@ -90,20 +90,32 @@ func (m *Model) examples(list []Annotated) ([]example, error) {
 		}
 		scores := make([][]float64, len(e.Marks))
 		for k, mark := range e.Marks {
+			if c := len(mark.Criteria); len(mark.Scores) != m.o.K || c != m.o.K && m.o.Criteria == generated {
+				return nil, fmt.Errorf("episode %s, step %d has %d criteria and %d scores, but k is %d: set k to their number, or annotate with as many", e.ID, k+1, c, len(mark.Scores), m.o.K)
+			}
 			scores[k] = mark.Scores
 		}
 		for k, projected := range Project(scores, m.o.K, e.Reward) {
-			ids, err := m.prompt(e.Episode, k)
+			ids, _, err := m.prompt(e.Episode, k)
 			if err != nil {
 				return nil, fmt.Errorf("episode %s, step %d: %w", e.ID, k+1, err)
 			}
 			j := Judged{tokens: ids, from: len(ids), Step: Step{Criteria: filled(e.Marks[k].Criteria, m.o.K)}}
-			if m.o.Criteria != none {
+			switch m.o.Criteria {
+			case fixed: // it reads them, and need not learn to write them
+				j.tokens = append(ids[:len(ids):len(ids)], m.fixed...)
+				j.from, j.Criteria = len(j.tokens), filled(m.o.Fixed, m.o.K)
+			case generated:
 				text, err := writeRubric(j.Criteria)
 				if err != nil {
 					return nil, err
 				}
 				j.tokens = append(append(ids[:len(ids):len(ids)], m.encode(text)...), m.eos[0])
+				if over := len(j.tokens) - m.lm.Config().MaxPositions; over >= j.from {
+					return nil, fmt.Errorf("episode %s, step %d: the criteria alone have more tokens than the model's context", e.ID, k+1)
+				} else if over > 0 {
+					j.tokens, j.from = j.tokens[over:], j.from-over
+				}
 			}
 			out = append(out, example{j, projected})
 		}

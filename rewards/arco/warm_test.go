@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/rewards"
 )
 
 func annotated() []Annotated {
@@ -90,5 +91,33 @@ func TestWarmRefuses(t *testing.T) {
 	}
 	if math.Abs(sum-1) > 1e-9 || slices.ContainsFunc(examples, func(e example) bool { return len(e.scores) != 3 }) {
 		t.Errorf("the scores of a success sum up to %v", sum)
+	}
+}
+
+// Without criteria of its own, a rubric model is warmed up on what it will read, and learns no text.
+func TestWarmingUpOnFixedCriteria(t *testing.T) {
+	for _, settings := range []map[string]any{{"criteria": "none"}, {"criteria": "fixed", "fixed": []any{"a", "b", "c"}}} {
+		p := bound(t, settings)
+		groups := played()
+		list, _ := p.episodes(groups, make([]rewards.Score, 4))
+		judged, err := p.model.judge(t.Context(), list)
+		check(t, err)
+		examples, err := p.model.examples(annotated())
+		check(t, err)
+		for _, steps := range judged {
+			for _, j := range steps {
+				if !slices.Equal(j.tokens, examples[0].judged.tokens) {
+					t.Errorf("%v: %q is scored, %q was learned from", settings, p.model.tok.Decode(j.tokens, false), p.model.tok.Decode(examples[0].judged.tokens, false))
+				}
+				examples = examples[1:]
+			}
+		}
+		examples, err = p.model.examples(annotated())
+		check(t, err)
+		m, err := p.model.teach(examples)
+		check(t, err)
+		if m["lm"] != 0 || m["mse"] == 0 {
+			t.Errorf("%v: metrics %v", settings, m)
+		}
 	}
 }
