@@ -265,13 +265,28 @@ func merged(a, b reflect.Value) reflect.Value {
 		for it := from.MapRange(); it.Next(); {
 			v := it.Value()
 			old := m.MapIndex(it.Key())
-			if old.IsValid() && isMapping(old) && isMapping(v) {
+			switch {
+			case old.IsValid() && isMapping(old) && isMapping(v):
 				v = merged(old.Elem(), v.Elem())
+			case old.IsValid() && v.Kind() == reflect.Struct:
+				v = filled(v, old)
 			}
 			m.SetMapIndex(it.Key(), v)
 		}
 	}
 	return m
+}
+
+// filled is the entry v of a mapping such as judge.tiers, with what it leaves out taken from old.
+func filled(v, old reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	out.Set(old)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			out.Field(i).Set(v.Field(i))
+		}
+	}
+	return out
 }
 
 func isMapping(v reflect.Value) bool {

@@ -67,6 +67,20 @@ reward:
 	}
 }
 
+// What a layer says of one tier adds to what others say of it.
+func TestLoadTiers(t *testing.T) {
+	a := write(t, "a.yaml", `judge: {url: "http://a/v1", model: m, tiers: {update: {url: "http://u/v1", model: big, temperature: 0}}}`)
+	b := write(t, "b.yaml", "judge: {tiers: {update: {max_tokens: 5}, query: {timeout: 3}}}")
+	c, _ := mustLoad(t, []string{a, b}, []string{"judge.tiers.update.model=bigger", "judge.tiers.query.model=q", "judge.tiers.query.url=http://q/v1"}, nil)
+	want := map[string]JudgeModel{
+		"update": {URL: "http://u/v1", Model: "bigger", Temperature: new(float64), MaxTokens: 5},
+		"query":  {URL: "http://q/v1", Model: "q", Timeout: 3},
+	}
+	if !reflect.DeepEqual(c.Judge.Tiers, want) {
+		t.Errorf("tiers: %+v\nwant %+v", c.Judge.Tiers, want)
+	}
+}
+
 // The options of one kind of reward are none of another's: a layer that changes the kind begins them anew, wherever in the
 // layer it says so, and a layer that repeats it adds to them.
 func TestLoadAnotherKindOfReward(t *testing.T) {

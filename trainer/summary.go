@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"github.com/rubicon-rl/rubicon/trainer/track"
 )
@@ -39,6 +40,9 @@ func (c *core) Summary(w io.Writer) error {
 			fmt.Fprintf(w, "%-12s %s  %.3f -> %.3f\n", name, track.Sparkline(shorten(curve, 50)), curve[0], curve[len(curve)-1])
 			break
 		}
+	}
+	if first, last, changed := versions(records); changed {
+		fmt.Fprintf(w, "%-12s the rubric went from version %.3g to %.3g: rewards of different versions do not compare; rubicon rubrics log shows it\n", "", first, last)
 	}
 	for _, name := range []string{"eval_reward", "eval_loss", "eval_completions/mean_length"} {
 		if curve := series(records, name); len(curve) > 1 {
@@ -135,4 +139,18 @@ func CheckpointIn(dir, name string) (path string, step int, err error) {
 		return "", 0, fmt.Errorf("%s is not the name of a checkpoint: use newest, or step-N", name)
 	}
 	return path, step, nil
+}
+
+// versions are those of the first and the last rubric that a provider tells of in metrics NAME/version.
+func versions(records []track.Record) (first, last float64, changed bool) {
+	for _, r := range records {
+		for name := range r.Values {
+			if strings.HasSuffix(name, "/version") {
+				if curve := series(records, name); len(curve) > 1 {
+					return curve[0], curve[len(curve)-1], curve[0] != curve[len(curve)-1]
+				}
+			}
+		}
+	}
+	return 0, 0, false
 }

@@ -200,7 +200,7 @@ func readMemory(run string, e rubricmem.Embedder) (*rubricmem.Memory, error) {
 	parts, err := fs.Glob(os.DirFS(run), "rewards/*/memory/"+rubricmem.LogName)
 	switch {
 	case err != nil || len(parts) == 0:
-		return nil, fmt.Errorf("%s has no evaluation memory: there is one where reward.kind is amaris", run)
+		return nil, fmt.Errorf("%s has no evaluation memory: there is one where reward.kind is amaris, from its first update on", run)
 	case len(parts) > 1:
 		return nil, fmt.Errorf("%s has %d memories: name one, such as %s", run, len(parts), filepath.Join(run, filepath.Dir(parts[0])))
 	}

@@ -58,7 +58,7 @@ func describe(m *rubricmem.Memory) string {
 		fmt.Fprintf(&b, "  %-14s %d\n", k, kinds[k])
 	}
 	names := slices.SortedFunc(maps.Keys(scopes), func(x, y string) int { return cmp.Or(scopes[y]-scopes[x], cmp.Compare(x, y)) })
-	fmt.Fprintf(&b, "%d scopes\n", len(names))
+	fmt.Fprintf(&b, "scopes: %d\n", len(names))
 	for i, name := range names {
 		if i == maxScopes {
 			fmt.Fprintf(&b, "  and %d more\n", len(names)-i)

@@ -138,7 +138,7 @@ func printEvent(w io.Writer, e criteria.Event, before criteria.Set, notes bool) 
 			fmt.Fprintf(w, " -> %s", strings.Join(op.After, ", "))
 		}
 		if op.Reason != "" {
-			fmt.Fprintf(w, ": %s", strings.Join(strings.Fields(op.Reason), " "))
+			fmt.Fprintf(w, ": %s", strings.Join(strings.Fields(printable(op.Reason)), " "))
 		}
 		fmt.Fprintln(w)
 	}

@@ -46,20 +46,23 @@ func amarisCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := amaris.NewReport(events, steps)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
 			m, err := readMeasured(args[0])
 			if err != nil {
 				return err
+			}
+			if steps == 0 {
+				steps = m.Steps()
+			}
+			r, err := amaris.NewReport(events, steps)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			r.Components = amaris.NewComponents(m)
 			return printReport(cmd.OutOrStdout(), r, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of tables; shares are from 0 to 1, null is not known")
-	cmd.Flags().IntVar(&steps, "steps", 0, "`steps` of the whole run, for the phases; 0: those that the log knows of")
+	cmd.Flags().IntVar(&steps, "steps", 0, "`steps` of the whole run, for the phases; 0: those that metrics.jsonl and the log know of")
 	return cmd
 }
 

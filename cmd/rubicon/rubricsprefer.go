@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/internal/analyst"
 	"github.com/rubicon-rl/rubicon/rewards/amaris"
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
 )
@@ -119,8 +120,8 @@ func (o *preferOptions) config(talk io.Writer, args, overrides []string) (*confi
 			}
 		}
 	}
-	if len(files) == 0 {
-		return nil, errors.New("there is no judge: name a configuration file with a section judge by -c")
+	if len(files) == 0 && len(overrides) == 0 {
+		return nil, errors.New("there is no judge: name a configuration file with a section judge by -c, or set judge.url and judge.model")
 	}
 	return loadConfig(files, overrides, talk)
 }
@@ -151,6 +152,9 @@ func lonelyJudge(ctx context.Context, c *configs.Config, talk io.Writer) (*judge
 	only.JudgeModel, only.Tiers = overTier(c.Judge.JudgeModel, c.Judge.Tiers["update"]), nil
 	if only.URL == localURL {
 		return nil, errors.New("the judge is local, a run's own base model, which is not loaded here: name a server, such as judge.url=http://127.0.0.1:8000/v1")
+	}
+	if only.URL == analyst.URL {
+		return nil, fmt.Errorf("the judge is %s, whose rules cannot compare rubrics: name a server, such as judge.url=http://127.0.0.1:8000/v1 judge.model=NAME", analyst.URL)
 	}
 	j := &judge{cfg: only, seed: uint64(c.Seed), console: talk}
 	if _, err := j.open(); err != nil {

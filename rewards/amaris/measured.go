@@ -71,6 +71,14 @@ func (m Measured) spans() []span {
 	return out
 }
 
+// Steps is how many steps the metrics know of.
+func (m Measured) Steps() int {
+	if spans := m.spans(); len(spans) > 0 {
+		return spans[len(spans)-1].Step
+	}
+	return 0
+}
+
 // mean is a sum with the weight of what is in it.
 type mean struct{ sum, weight float64 }
 

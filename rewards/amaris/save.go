@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rubicon-rl/rubicon/rewards/criteria"
 	"github.com/rubicon-rl/rubicon/rubricmem"
 )
 
@@ -109,6 +110,9 @@ func (p *Provider) load(dir string) error {
 	for _, r := range in.Rubrics {
 		s.rubrics[r.Set.Scope()] = r
 	}
+	if err := p.fits(in); err != nil {
+		return err
+	}
 	for _, j := range s.jobs {
 		if j == nil || j.Tick <= s.last || j.Tick > s.tick {
 			return fmt.Errorf("%s: a pending update is not between tick %d and %d", path, s.last, s.tick)
@@ -130,12 +134,35 @@ func (p *Provider) load(dir string) error {
 	return nil
 }
 
+// fits refuses a checkpoint of a run whose rubrics came about in another way: going on from it would begin them anew.
+func (p *Provider) fits(in saved) error {
+	for _, r := range in.Rubrics {
+		if global := r.Set.Scope() == criteria.Global; global != (p.options.Scope == scopeGlobal) {
+			return fmt.Errorf("the checkpoint's rubrics are not of scope %s: set scope as in the run that it is of, or start a new run with from_run", p.options.Scope)
+		}
+	}
+	if p.origin.cold() && in.Start == nil && len(in.Rubrics) > 0 {
+		return errors.New("the checkpoint is of a run that began with a rubric, and now there is none: set rubric, file or from_run as then")
+	}
+	return nil
+}
+
 // fill adds the documents of a file to a memory that has none, update by update as they were added at first, and returns
-// where they end.
+// where they end. A memory that is damaged, or shorter than the checkpoint knows, is an error that says how to have it written anew.
 func (s *store) fill(path string, end mark) (mark, error) {
 	m, err := s.open()
-	if err != nil || m.Len() > 0 {
+	if damage, ok := errors.AsType[*rubricmem.DamageError](err); ok {
+		return end, fmt.Errorf("memory log %s: the record at byte %d is damaged: %w: put back a copy of the file, or remove it: --resume then writes it anew from the checkpoint",
+			damage.Path, damage.Offset, damage.Err)
+	}
+	switch {
+	case err != nil:
 		return end, err
+	case m.Len() > 0 && m.Size() < end.Size:
+		return end, fmt.Errorf("the memory in %s has %d bytes, the checkpoint knows of %d: if it is not another run's, remove memory.log there: --resume then writes it anew from the checkpoint",
+			filepath.Join(s.dir, "memory"), m.Size(), end.Size)
+	case m.Len() > 0:
+		return end, nil
 	}
 	docs, err := readDocuments(path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Kinds of change.
@@ -132,4 +133,12 @@ func (c Criterion) String() string {
 	return strings.TrimRight(fmt.Sprintf("%s (%s) %s", c.ID, strings.Join(about, ", "), oneLine(c.Text)), " ")
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine is a text on one line without control characters, which may come from a data set.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)), " ")
+}
