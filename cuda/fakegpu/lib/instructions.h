@@ -12,6 +12,11 @@ inline void lg2_approx_ftz_f32(float& r, float x) { r = log2f(x); }
 
 // An address of shared memory is one of the processor's, which has 32 bits there.
 inline char* shared_at(unsigned p) { return (char*)(size_t)p; }
+inline void ld_shared_v4_f32(float& x, float& y, float& z, float& w, unsigned p) {
+  float v[4];
+  memcpy(v, shared_at(p), sizeof v);
+  x = v[0], y = v[1], z = v[2], w = v[3];
+}
 inline void cp_async_cg_shared_global(unsigned to, const void* from, int n) {
   memset(shared_at(to), 0, 16);
   if (n) memcpy(shared_at(to), from, n);
