@@ -23,8 +23,8 @@ type DamageError struct {
 
 // Error says where the damage is and what can be done.
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("memory log %s: the record at byte %d is damaged: %v: put back a copy of the file, or give up this record and all after it with: truncate -s %d %s",
-		e.Path, e.Offset, e.Err, e.Offset, e.Path)
+	return fmt.Sprintf("memory log %s: the record at byte %d is damaged: %v: put back a copy of the file, or remove it: train --resume then writes it anew from the checkpoint",
+		e.Path, e.Offset, e.Err)
 }
 
 // Unwrap returns what is wrong with the record.

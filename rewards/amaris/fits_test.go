@@ -30,7 +30,7 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 		{Options{Scope: scopeGlobal}, saved{Rubrics: set(criteria.Global), Start: &coldStart{}}, ""},
 		{Options{Scope: scopeGlobal}, saved{}, ""},
 	} {
-		c.options.Format = "auto"
+		c.options.Format, c.options.MaxCriteria = "auto", 1
 		o, err := newOrigin(c.options)
 		if err != nil {
 			t.Fatal(err)

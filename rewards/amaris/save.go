@@ -151,15 +151,11 @@ func (p *Provider) fits(in saved) error {
 // where they end. A memory that is damaged, or shorter than the checkpoint knows, is an error that says how to have it written anew.
 func (s *store) fill(path string, end mark) (mark, error) {
 	m, err := s.open()
-	if damage, ok := errors.AsType[*rubricmem.DamageError](err); ok {
-		return end, fmt.Errorf("memory log %s: the record at byte %d is damaged: %w: put back a copy of the file, or remove it: --resume then writes it anew from the checkpoint",
-			damage.Path, damage.Offset, damage.Err)
-	}
 	switch {
 	case err != nil:
 		return end, err
 	case m.Len() > 0 && m.Size() < end.Size:
-		return end, fmt.Errorf("the memory in %s has %d bytes, the checkpoint knows of %d: if it is not another run's, remove memory.log there: --resume then writes it anew from the checkpoint",
+		return end, fmt.Errorf("the memory in %s has %d bytes, the checkpoint knows of %d: if it is not another run's, remove memory.log there: train --resume then writes it anew from the checkpoint",
 			filepath.Join(s.dir, "memory"), m.Size(), end.Size)
 	case m.Len() > 0:
 		return end, nil

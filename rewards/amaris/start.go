@@ -54,8 +54,10 @@ func (o origin) check() error {
 	if o.options.FromRun != "" && o.options.Scope == scopeGlobal && o.last[criteria.Global].Len() == 0 {
 		return fmt.Errorf("from_run: the log of %s has no global rubric: set scope to instance, or name another run", o.options.FromRun)
 	}
-	if len(o.anchors)+len(o.common) == 0 {
+	if n := len(o.anchors) + len(o.common); n == 0 {
 		return nil
+	} else if n > o.options.MaxCriteria {
+		return fmt.Errorf("anchors and rubric have %d criteria together, max_criteria is %d: set max_criteria=%d or more, or shorten the rubric", n, o.options.MaxCriteria, n)
 	}
 	if _, err := criteria.NewSet("", 1, slices.Concat(o.anchors, o.common)); err != nil {
 		return fmt.Errorf("anchors and rubric together: %w", err)

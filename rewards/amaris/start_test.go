@@ -241,6 +241,7 @@ func wrongSettings(prompt string) map[string]map[string]any {
 		"update_interval is 0":                {"update_interval": 0},
 		"chunk_size is 1":                     {"chunk_size": 1},
 		"max_weight is 0":                     {"max_weight": 0},
+		"set max_criteria=2 or more":          {"max_criteria": 1, "rubric": rubric, "anchors": []any{criterion("b", "y")}},
 		"set one of them":                     {"rubric": rubric, "file": "x.json"},
 		"set scope to instance":               {"column": "rubric"},
 		"no rubric":                           {"scope": "instance"},
