@@ -37,7 +37,7 @@ func (l loss) value(t *testing.T, m *Model, f *Forest) float64 {
 	must(t, err)
 	defer p.Release()
 	sum := 0.0
-	for kind, x := range []device.Mat{p.head.out.LogP, p.head.out.Entropy, p.head.out.KL, p.pool.paths} {
+	for kind, x := range []device.Mat{p.head.out.LogP, p.head.out.Entropy, p.head.out.KL, p.pool.means} {
 		if x.Absent() {
 			continue
 		}

@@ -101,6 +101,14 @@ func TestHiddenAndPooled(t *testing.T) {
 				mean[j] /= float32(n)
 			}
 			golden.Close(t, "pooled", out.Pooled[i], mean, 1e-6)
+			if dev.Info().Invariant {
+				var whole []int32
+				for _, s := range path {
+					whole = append(whole, f.Segments[s].Tokens...)
+				}
+				alone := forward(t, m, roots([][]int32{whole}), ForwardOptions{Temperature: 1, Pool: []bool{true}})
+				checkBits(t, "pooled, in one segment", alone.Pooled[0], out.Pooled[i])
+			}
 		}
 		if len(out.Pooled) != 3 {
 			t.Errorf("%d pooled vectors, want 3", len(out.Pooled))

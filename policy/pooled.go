@@ -2,84 +2,65 @@ package policy
 
 import "github.com/rubicon-rl/rubicon/internal/device"
 
-// poolPass is the pooling of a pass: the mean of the last hidden states over the path of each of some segments.
+// poolPass is the pooling of a pass: the mean of the last hidden states over the path of each of some segments. Rows are summed in
+// the order of the path, so that a vector does not depend on the segments that the path is cut into.
 type poolPass struct {
-	spans []device.Span // the rows of every segment of the forest
-	means device.Mat    // [S,D] F32: of each segment's own rows
-	paths device.Mat    // [P,D] F32: of each pooled segment's whole path
-	parts [][]pathPart  // [P] what each path is made of, root first
-}
-
-// pathPart is a segment on a path and its share of the path's tokens.
-type pathPart struct {
-	segment int
-	share   float32
+	rows  device.Mem    // the rows of all paths, one path after another
+	spans []device.Span // [P] of each path among them
+	each  device.Mat    // [sum of the paths' lengths, D]: their hidden states, then the gradients in them
+	means device.Mat    // [P,D] F32
 }
 
 func (m *Model) poolPass(s *scope, l *layout, pool []bool) poolPass {
 	var p poolPass
-	segment := map[int]int{} // by its first row
-	for i, row := range l.first {
-		segment[row] = i
-	}
+	var rows []int32
 	for i, want := range pool {
 		if !want {
 			continue
 		}
-		var parts []pathPart
+		p.spans = append(p.spans, device.Span{Row: len(rows), N: l.lengths[i]})
 		for _, span := range l.paths[i] {
-			parts = append(parts, pathPart{segment[span.Row], float32(float64(span.N) / float64(l.lengths[i]))})
+			for row := range span.N {
+				rows = append(rows, int32(span.Row+row))
+			}
 		}
-		p.parts = append(p.parts, parts)
 	}
-	if len(p.parts) == 0 {
+	if len(p.spans) == 0 {
 		return p
 	}
-	for _, t := range l.tasks {
-		p.spans = append(p.spans, t.Q)
-	}
+	p.rows = s.ints(rows)
+	p.each = s.mat(device.Act, len(rows), m.cfg.Width)
 	p.means = s.mat(device.F32, len(p.spans), m.cfg.Width)
-	p.paths = s.mat(device.F32, len(p.parts), m.cfg.Width)
 	return p
 }
 
 // run computes the pooled vectors from the last hidden states.
 func (p *poolPass) run(dev device.Device, final device.Mat) {
-	if len(p.parts) == 0 {
-		return
-	}
-	dev.MeanRows(p.means, final, p.spans)
-	dev.Zero(p.paths)
-	for i, parts := range p.parts {
-		for _, part := range parts {
-			dev.Add(p.paths.RowsOf(i, i+1), p.means.RowsOf(part.segment, part.segment+1), part.share)
-		}
+	if len(p.spans) > 0 {
+		dev.GatherRows(p.each, final, p.rows)
+		dev.MeanRows(p.means, p.each, p.spans)
 	}
 }
 
 // read returns the pooled vectors.
 func (p *poolPass) read(m *Model) ([][]float32, error) {
-	flat, err := m.download(p.paths)
+	flat, err := m.download(p.means)
 	if err != nil {
 		return nil, err
 	}
 	var list [][]float32
-	for i := range p.parts {
+	for i := range p.spans {
 		list = append(list, flat[i*m.cfg.Width:(i+1)*m.cfg.Width])
 	}
 	return list, nil
 }
 
-// grad adds to dFinal the gradient of the loss in the pooled vectors, which it replaces p.paths by.
+// grad adds to dFinal the gradient of the loss in the pooled vectors, which it replaces p.means by.
 func (p *poolPass) grad(dev device.Device, dFinal device.Mat, vectors [][]float32) {
 	for i, v := range vectors {
-		dev.Upload(p.paths.Mem, p.paths.RowsOf(i, i+1).Off, v)
+		dev.Upload(p.means.Mem, p.means.RowsOf(i, i+1).Off, v)
 	}
-	dev.Zero(p.means)
-	for i, parts := range p.parts {
-		for _, part := range parts {
-			dev.Add(p.means.RowsOf(part.segment, part.segment+1), p.paths.RowsOf(i, i+1), part.share)
-		}
-	}
-	dev.MeanRowsGrad(dFinal, p.means, p.spans)
+	dev.Zero(p.each)
+	dev.MeanRowsGrad(p.each, p.means, p.spans)
+	dev.ScatterAddRows(dFinal, p.each, p.rows)
 }

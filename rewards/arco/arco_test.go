@@ -237,7 +237,7 @@ func TestAblations(t *testing.T) {
 	check(t, p.Learn(t.Context(), 0, played()))
 
 	e := Episode{Task: "t", Steps: []Move{{"Search[a]", "seen"}, {"Search[b]", ""}}}
-	if text := p.model.describe(e, 0, 1); !strings.Contains(text, "Step 1: Search[a]") {
+	if text := p.model.describe(e, 0, 1); !strings.Contains(text, "Step 1: Search[a]") || strings.Contains(text, "criteria") {
 		t.Errorf("with prefix: %q", text)
 	}
 	p.model.o.Prefix = false

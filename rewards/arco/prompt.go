@@ -20,8 +20,11 @@ type Episode struct {
 // Move is a step of an episode.
 type Move struct{ Action, Observation string }
 
-// role is the system message.
-const role = `You judge single steps of an agent that works on a task. For the step that you are shown you write criteria by which it can be told whether it was a good one: short phrases about this very step, such as what a good query here has to name, or what must be known before an answer may be given. You answer with JSON and nothing else.`
+// role is the system message; writing follows it if criteria are to be written.
+const (
+	role    = `You judge single steps of an agent that works on a task.`
+	writing = ` For the step that you are shown you write criteria by which it can be told whether it was a good one: short phrases about this very step, such as what a good query here has to name, or what must be known before an answer may be given. You answer with JSON and nothing else.`
+)
 
 // prompt are the tokens after which the rubric model writes the criteria of step k. What steps have in common stands first. Where the
 // model's context leaves no room for the criteria, the oldest steps are left out, and then the beginning; cut says so.
@@ -51,10 +54,14 @@ func (m *Model) reserve() int {
 
 // render are the tokens of a prompt with that text.
 func (m *Model) render(text string) ([]int32, error) {
-	if !m.tok.HasChat() {
-		return m.tok.Encode(role+"\n\n"+text+"\n", token.EncodeOptions{AddSpecial: true, Plain: true}), nil
+	system := role
+	if m.o.Criteria != none {
+		system += writing
 	}
-	messages := []token.Message{{Role: "system", Content: role}, {Role: "user", Content: text}}
+	if !m.tok.HasChat() {
+		return m.tok.Encode(system+"\n\n"+text+"\n", token.EncodeOptions{AddSpecial: true, Plain: true}), nil
+	}
+	messages := []token.Message{{Role: "system", Content: system}, {Role: "user", Content: text}}
 	_, ids, err := m.tok.Chat(messages, token.ChatOptions{AddGenerationPrompt: true, Kwargs: map[string]any{"enable_thinking": false}})
 	return ids, err
 }
@@ -69,6 +76,9 @@ func (m *Model) describe(e Episode, first, k int) string {
 		}
 	}
 	fmt.Fprintf(&b, "\nStep to judge: %s\n", indented(e.Steps[k].Action))
+	if m.o.Criteria == none {
+		return b.String()
+	}
 	fmt.Fprintf(&b, "\nWrite exactly %d criteria: {\"criteria\": [\"...\"]}", m.o.K)
 	return b.String()
 }
