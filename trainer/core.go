@@ -107,6 +107,10 @@ func newCore(p Parts, kind string) (*core, error) {
 
 // Close gives back what newCore took.
 func (c *core) Close() error {
+	if c.Lock != nil { // a reward may still be at work
+		c.Lock.Lock()
+		defer c.Lock.Unlock()
+	}
 	c.optim.Close()
 	var err error
 	if c.metrics != nil {

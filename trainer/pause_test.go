@@ -168,8 +168,27 @@ func TestModelIsFreeWhileRewardsAreAsked(t *testing.T) {
 		t.Errorf("the model could be had in %d scorings and learnings, want at least 4; and %d times while the run had it", r.asked, r.free)
 	}
 	if !lock.TryLock() {
-		t.Error("the run is over and still has the model")
+		t.Fatal("the run is over and still has the model")
 	}
+	lock.Unlock()
+	var last taken // a reward may be at work until it is closed, which is later
+	tr.Lock = &last
+	check(t, tr.Close())
+	if last.n != 1 {
+		t.Errorf("the model was taken %d times to give back the optimiser's memory, want once", last.n)
+	}
+	tr.Lock = nil
+}
+
+// taken counts how often it was locked.
+type taken struct {
+	sync.Mutex
+	n int
+}
+
+func (c *taken) Lock() {
+	c.Mutex.Lock()
+	c.n++
 }
 
 // borrower takes the model whenever it is asked.
