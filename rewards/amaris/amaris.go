@@ -141,11 +141,7 @@ func (p *Provider) Score(ctx context.Context, step int, groups []grpo.Group) ([]
 	if err != nil {
 		return nil, fmt.Errorf("amaris: %w", err)
 	}
-	var scores []rewards.Score
-	for _, g := range scored {
-		scores = append(scores, g.Scores...)
-	}
-	return scores, nil
+	return scoring.Scores(scored), nil
 }
 
 // score puts the updates in force that are due, scores by what is in force then, and notes it. Nothing of p's state

@@ -1,18 +1,16 @@
 package arco
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"math"
-	"os"
 	"slices"
 	"testing"
+
+	"github.com/rubicon-rl/rubicon/rewards/internal/oracle"
 )
 
 // oracleRow is an input and the output of ARCO's own functions (testdata/SOURCE.md).
 type oracleRow struct {
-	Oracle        string
 	K             int
 	Reward        float64
 	Input, Output [][]float64
@@ -21,27 +19,10 @@ type oracleRow struct {
 	Out           json.RawMessage
 }
 
-func oracle(t *testing.T, name string, want int) []oracleRow {
+// rowsOf are want rows of a function.
+func rowsOf(t *testing.T, name string, want int) []oracleRow {
 	t.Helper()
-	f, err := os.Open("testdata/arco.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []oracleRow
-	for lines := bufio.NewScanner(z); lines.Scan(); {
-		var r oracleRow
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		if r.Oracle == name {
-			rows = append(rows, r)
-		}
-	}
+	rows := oracle.Rows[oracleRow](t, "arco_"+name+".jsonl")
 	if len(rows) != want {
 		t.Fatalf("%d rows of %s", len(rows), name)
 	}
@@ -54,7 +35,7 @@ func near(a, b []float64) bool {
 }
 
 func TestProjectionIsARCOs(t *testing.T) {
-	for i, r := range oracle(t, "projection", 150) {
+	for i, r := range rowsOf(t, "projection", 150) {
 		got := Project(r.Input, r.K, r.Reward)
 		if !slices.EqualFunc(got, r.Output, near) {
 			t.Errorf("row %d: %v onto %v is %v, official %v", i, r.Input, r.Reward, got, r.Output)
@@ -81,7 +62,7 @@ func TestProjectionMeetsTheReward(t *testing.T) {
 }
 
 func TestRubricsAreReadAsARCOs(t *testing.T) {
-	for _, r := range oracle(t, "parse_rubric", 22) {
+	for _, r := range rowsOf(t, "parse_rubric", 22) {
 		var want struct {
 			Criteria []string
 			Error    bool `json:"parse_error"`
@@ -96,7 +77,7 @@ func TestRubricsAreReadAsARCOs(t *testing.T) {
 }
 
 func TestAnnotationsAreReadAsARCOs(t *testing.T) {
-	for _, r := range oracle(t, "parse_trajectory", 20) {
+	for _, r := range rowsOf(t, "parse_trajectory", 20) {
 		var want []struct {
 			Criteria []string
 			Scores   []float64

@@ -31,22 +31,7 @@ func mustScore(t testing.TB, p *Provider, step int, groups ...grpo.Group) []rewa
 	return scores
 }
 
-// group is a prompt and completions with these texts.
-func group(id string, columns map[string]any, texts ...string) grpo.Group {
-	g := grpo.Group{Prompt: &grpo.Prompt{ID: id, Text: "Do " + id + ".", Columns: columns}}
-	for _, text := range texts {
-		g.Completions = append(g.Completions, &grpo.Completion{Text: text})
-	}
-	return g
-}
-
-func criterion(id, text string, more ...any) map[string]any {
-	c := map[string]any{"id": id, "text": text}
-	for i := 0; i < len(more); i += 2 {
-		c[more[i].(string)] = more[i+1]
-	}
-	return c
-}
+var group, criterion = scoringtest.Group, scoringtest.Criterion
 
 // table is a judge's rule: criterion -> answer -> score; full marks where nothing is said.
 type table map[string]map[string]int

@@ -99,11 +99,7 @@ func (p *Provider) Score(ctx context.Context, step int, groups []grpo.Group) ([]
 	if err != nil {
 		return nil, fmt.Errorf("rare: %w", err)
 	}
-	var scores []rewards.Score
-	for _, g := range scored {
-		scores = append(scores, g.Scores...)
-	}
-	return scores, nil
+	return scoring.Scores(scored), nil
 }
 
 // score is the method: credits by the current rubrics, replacements for what is saturated, credits of these alone. Nothing of

@@ -189,17 +189,13 @@ func (p *Provider) Score(ctx context.Context, step int, groups []grpo.Group) ([]
 	if err := p.note(step); err != nil {
 		return nil, fmt.Errorf("rubric: %w", err)
 	}
-	var scores []rewards.Score
-	for _, g := range scored {
-		scores = append(scores, g.Scores...)
-	}
 	if step != rewards.HeldOut {
 		m := scoring.Metrics(scored)
 		p.mu.Lock()
 		p.metrics = m
 		p.mu.Unlock()
 	}
-	return scores, nil
+	return scoring.Scores(scored), nil
 }
 
 func (p *Provider) scoreGroup(ctx context.Context, g grpo.Group, out *scoring.Group) error {

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/rewards/internal/oracle"
 )
 
 func TestChoiceIsSimpleEvals(t *testing.T) {
-	rows := readRows[struct {
+	rows := oracle.Rows[struct {
 		Response  string
 		Extracted *string `json:"simple_evals_extracted"`
-	}](t, "gpqa_extract.jsonl.gz")
+	}](t, "gpqa_extract.jsonl")
 	if len(rows) != 22 {
 		t.Fatalf("%d rows", len(rows))
 	}

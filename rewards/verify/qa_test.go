@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/rubicon-rl/rubicon/rewards/internal/oracle"
 )
 
 // qaRow is an answer with what the official scorers say of it.
@@ -21,7 +23,7 @@ type qaRow struct {
 
 func qaRows(t *testing.T) []qaRow {
 	t.Helper()
-	rows := readRows[qaRow](t, "qa_em_f1.jsonl.gz")
+	rows := oracle.Rows[qaRow](t, "qa_em_f1.jsonl")
 	if len(rows) != 378 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -52,13 +54,13 @@ func TestQAIsTheOfficialScorers(t *testing.T) {
 // Of several right answers the best counts, for exact match and F1 each by itself.
 func TestQAAliases(t *testing.T) {
 	type pair struct{ EM, F1 float64 }
-	rows := readRows[struct {
+	rows := oracle.Rows[struct {
 		Prediction string
 		Golds      []string
 		TwoWiki    pair
 		MuSiQueEM  float64 `json:"musique_em"`
 		MuSiQueF1  float64 `json:"musique_f1"`
-	}](t, "qa_alias.jsonl.gz")
+	}](t, "qa_alias.jsonl")
 	if len(rows) != 119 {
 		t.Fatalf("%d rows", len(rows))
 	}

@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/rewards/internal/oracle"
 )
 
 // value scores one completion of one row; settings are YAML-like JSON.
@@ -321,34 +320,11 @@ func TestTRLRewards(t *testing.T) {
 	}
 }
 
-// readRows reads a compressed JSONL file of testdata.
-func readRows[T any](t *testing.T, name string) []T {
-	t.Helper()
-	f, err := os.Open("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []T
-	for lines := bufio.NewScanner(z); lines.Scan(); {
-		var row T
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 func TestHashIsGSM8Ks(t *testing.T) {
-	rows := readRows[struct {
+	rows := oracle.Rows[struct {
 		Tail      string `json:"answer_tail"`
 		Extracted string
-	}](t, "gsm8k_extract.jsonl.gz")
+	}](t, "gsm8k_extract.jsonl")
 	if len(rows) < 700 {
 		t.Fatalf("%d rows", len(rows))
 	}

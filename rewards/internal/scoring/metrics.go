@@ -13,6 +13,15 @@ type Group struct {
 	Scores []rewards.Score
 }
 
+// Scores are the scores of all completions, in order.
+func Scores(groups []Group) []rewards.Score {
+	var out []rewards.Score
+	for _, g := range groups {
+		out = append(out, g.Scores...)
+	}
+	return out
+}
+
 // zeroStd is the standard deviation up to which a group counts as one whose rewards are all equal, as in package grpo.
 const zeroStd = 1e-8
 

@@ -1,4 +1,4 @@
-// Package scoringtest has a judge that answers by a rule, for tests of providers that score by criteria.
+// Package scoringtest has a judge that answers by a rule, and rows, for tests of providers that score by criteria.
 package scoringtest
 
 import (
