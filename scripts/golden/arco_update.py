@@ -5,15 +5,12 @@ tiny Qwen2 of internal/golden.
 """
 import json
 import torch
+from arco_net import head, number
 from transformers import AutoModelForCausalLM
 
 torch.set_default_dtype(torch.float64)
 K, KL = 3, 0.3
 PATH = "internal/golden/testdata/models/qwen2"
-
-
-def number(i):
-    return ((i * 7919 + 104729) % 2003) / 2003 - 0.5
 
 
 class LoRA(torch.nn.Module):
@@ -44,17 +41,7 @@ for t, name in enumerate(sorted(loras)):
         p.copy_(torch.tensor([0.2 * number(j + 1000 * t) for j in range(p.numel())]).view(p.shape))
 
 H = lm.config.hidden_size
-widths = [H, 512, 128, K]
-layers, at = [], 0
-for a, b in zip(widths, widths[1:]):
-    l = torch.nn.Linear(a, b)
-    scale = 2 / a**0.5
-    with torch.no_grad():
-        l.weight.copy_(torch.tensor([[scale * number(at + i * b + o) for i in range(a)] for o in range(b)]))
-        l.bias.copy_(torch.tensor([scale * number(at + a * b + o) for o in range(b)]))
-    at += (a + 1) * b
-    layers += [l, torch.nn.GELU()]
-head = torch.nn.Sequential(*layers[:-1], torch.nn.Tanh())
+score = head(H, K)
 
 # Three episodes of 2, 1 and 3 steps: a step is a prompt of its own and criteria; steps of an episode begin alike.
 episodes, rewards = [], [1.0, 0.0, 0.0]
@@ -73,7 +60,7 @@ for steps, R in zip(episodes, rewards):
     for prompt, written in steps:
         ids = torch.tensor([prompt + written])
         out = lm(ids, output_hidden_states=True)
-        y = head(out.hidden_states[-1][0].mean(0))
+        y = score(out.hidden_states[-1][0].mean(0))
         scores.append(y.tolist())
         total = total + y.mean()
         where = slice(len(prompt) - 1, len(prompt) + len(written) - 1)
@@ -87,7 +74,7 @@ loss = loss / n + KL * kl_sum / n
 loss.backward()
 grad = {name: p.grad.flatten().tolist()[::7] for name, p in loras.items()}
 norm = torch.sqrt(sum((p.grad**2).sum() for p in loras.values())).item()
-head_norm = torch.sqrt(sum((p.grad**2).sum() for p in head.parameters())).item()
+head_norm = torch.sqrt(sum((p.grad**2).sum() for p in score.parameters())).item()
 with open("rewards/arco/testdata/update.json", "w") as f:
     json.dump({"loss": loss.item(), "kl": (kl_sum / n).item(), "scores": scores, "grad": grad, "grad_norm": norm, "head_grad_norm": head_norm,
                "torch": torch.__version__}, f)
