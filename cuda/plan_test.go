@@ -39,7 +39,7 @@ func TestFootprint(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	want := Footprint{ActBytes: 2, Dense: true, Fixed: 10<<30 + reserve, Head: headBytes}
+	want := device.Footprint{ActBytes: 2, Dense: true, Fixed: 10<<30 + reserve, Head: headBytes}
 	for range 2 {
 		if got := dev.(*gpu).Footprint(); got != want {
 			t.Errorf("%+v, want %+v", got, want)
@@ -48,7 +48,7 @@ func TestFootprint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := simulated(driver.F32)(t).(*gpu).Footprint(); got != (Footprint{ActBytes: 4, Dense: true, Fixed: leastContext + reserve, Head: 1 << 30 / headShare}) {
+	if got := simulated(driver.F32)(t).(*gpu).Footprint(); got != (device.Footprint{ActBytes: 4, Dense: true, Fixed: leastContext + reserve, Head: 1 << 30 / headShare}) {
 		t.Errorf("%+v of a small card with nothing in it", got)
 	}
 }

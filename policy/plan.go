@@ -17,20 +17,11 @@ type PlanOptions struct {
 	Samples  int             // of a call to Generate
 	Prompts  int
 	Prompt   int // tokens of the longest prompt
-	Device   Footprint
+	Device   device.Footprint
 	Memory   int64 // of the device; 0: unknown, and no bound
 }
 
-// Footprint is how a device keeps what the model asks it for, and what it takes of its memory beside that. The zero Footprint
-// is one of float32 activations and packed weights that takes nothing, as the CPU, where scratch is small.
-type Footprint struct {
-	ActBytes int   // of an activation; 0: 4
-	Dense    bool  // weights that are not float32 take as much as activations, quantised ones too
-	Fixed    int64 // bytes as long as the device is open: context, code, workspaces
-	Head     int64 // bytes that the head's logits may take in a training pass; it makes them in chunks
-}
-
-// Plan is what a run takes on the device, in bytes by part. What the device takes beyond its Footprint comes on top.
+// Plan is what a run takes on the device, in bytes by part. What the device takes beyond its device.Footprint comes on top.
 type Plan struct {
 	Weights, Adapters, Gradients, Optimizer int64
 	Activations                             int64 // of a training pass
@@ -110,7 +101,7 @@ func (p *Plan) addWeights(c Config, o PlanOptions) (count int64) {
 	}
 	for _, w := range c.weightSizes(o.LoadOptions, stored) {
 		if o.Device.Dense && w.dtype != device.Float32 {
-			p.Weights += o.Device.act() * int64(w.n) * int64(w.k)
+			p.Weights += sizeOfAct(o.Device) * int64(w.n) * int64(w.k)
 		} else {
 			p.Weights += w.dtype.Bytes(w.n, w.k)
 		}
@@ -145,14 +136,14 @@ func (o *PlanOptions) logitBytes() int64 {
 	if o.HasKL {
 		n += f32Bytes
 	}
-	if act := o.Device.act(); o.Update && act < f32Bytes {
+	if act := sizeOfAct(o.Device); o.Update && act < f32Bytes {
 		n += act
 	}
 	return n
 }
 
-// act is the size of an activation.
-func (f Footprint) act() int64 {
+// sizeOfAct is the size of an activation.
+func sizeOfAct(f device.Footprint) int64 {
 	if f.ActBytes == 0 {
 		return actBytes
 	}
@@ -160,8 +151,8 @@ func (f Footprint) act() int64 {
 }
 
 // bytes is the size of what was counted.
-func (s *scope) bytes(f Footprint) int64 {
-	return f.act()*int64(s.counted[device.Act]) + f32Bytes*int64(s.counted[device.F32]+s.counted[device.I32])
+func (s *scope) bytes(f device.Footprint) int64 {
+	return sizeOfAct(f)*int64(s.counted[device.Act]) + f32Bytes*int64(s.counted[device.F32]+s.counted[device.I32])
 }
 
 func (p *Plan) addGeneration(m *Model, o PlanOptions) error {
@@ -176,7 +167,7 @@ func (p *Plan) addGeneration(m *Model, o PlanOptions) error {
 	s := &scope{}
 	m.decoder(s, &g)
 	p.Decoding, p.WantedKVTokens = s.bytes(o.Device), pages*pageLen
-	page := m.cfg.kvBytes(pageLen) / actBytes * o.Device.act()
+	page := m.cfg.kvBytes(pageLen) / actBytes * sizeOfAct(o.Device)
 	if o.Memory > 0 && g.KVTokens == 0 {
 		pages = min(pages, max(most.both, int((o.Memory-p.Total())/page)))
 	}

@@ -23,7 +23,7 @@ func card80() PlanOptions {
 		LoRA: &LoRAConfig{R: 16, Alpha: 32, TargetModules: []string{AllLinear}}, Update: true,
 		Tokens: 16384, Scored: 8192, Samples: 256, Prompts: 32, Prompt: 512,
 		Generate: GenerateOptions{SamplingParams: SamplingParams{MaxNewTokens: 1024}, MaxBatch: 256},
-		Device:   Footprint{ActBytes: 2, Dense: true, Fixed: 2 << 30, Head: 2048 * 152064 * 4},
+		Device:   device.Footprint{ActBytes: 2, Dense: true, Fixed: 2 << 30, Head: 2048 * 152064 * 4},
 		Memory:   80 << 30,
 	}
 }
@@ -158,10 +158,10 @@ func TestBytesByKind(t *testing.T) {
 	s.mem(device.Act, 8)
 	s.mem(device.F32, 8)
 	s.mem(device.I32, 8)
-	if n := s.bytes(Footprint{}); n != 96 {
+	if n := s.bytes(device.Footprint{}); n != 96 {
 		t.Errorf("%d bytes with activations of float32, want 96", n)
 	}
-	if n := s.bytes(Footprint{ActBytes: 2}); n != 80 {
+	if n := s.bytes(device.Footprint{ActBytes: 2}); n != 80 {
 		t.Errorf("%d bytes with activations of bfloat16, want 80", n)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/configs"
-	"github.com/rubicon-rl/rubicon/cuda"
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
@@ -66,9 +65,9 @@ func commonMemory(c *configs.Config) policy.PlanOptions {
 // values is to have room for; 0: what samples turn out to need.
 func planMemory(shape policy.Config, o policy.PlanOptions, dev device.Device, w io.Writer) (kvTokens int, err error) {
 	o.Memory = dev.Info().Memory
-	d, fixed := dev.(interface{ Footprint() cuda.Footprint })
+	d, fixed := dev.(interface{ Footprint() device.Footprint })
 	if fixed {
-		o.Device = policy.Footprint(d.Footprint())
+		o.Device = d.Footprint()
 	}
 	p, err := policy.MemoryPlan(shape, o)
 	if err != nil {

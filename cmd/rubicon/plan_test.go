@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rubicon-rl/rubicon/cuda"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
 )
@@ -14,11 +13,11 @@ import (
 type card struct {
 	device.Device
 	memory int64
-	has    cuda.Footprint
+	has    device.Footprint
 }
 
-func (c card) Info() device.Info         { return device.Info{Memory: c.memory} }
-func (c card) Footprint() cuda.Footprint { return c.has }
+func (c card) Info() device.Info           { return device.Info{Memory: c.memory} }
+func (c card) Footprint() device.Footprint { return c.has }
 
 func smolPlan() (policy.Config, policy.PlanOptions) {
 	shape := policy.Config{Arch: "llama", Width: 576, Hidden: 1536, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64, Vocab: 49152,
@@ -32,7 +31,7 @@ func smolPlan() (policy.Config, policy.PlanOptions) {
 // A run that does not fit is refused with the settings that would help, the best first, and none that would not.
 func TestNoMemory(t *testing.T) {
 	shape, o := smolPlan()
-	_, err := planMemory(shape, o, card{memory: 4e9, has: cuda.Footprint{ActBytes: 2, Dense: true}}, io.Discard)
+	_, err := planMemory(shape, o, card{memory: 4e9, has: device.Footprint{ActBytes: 2, Dense: true}}, io.Discard)
 	if err == nil {
 		t.Fatal("a run of 6.5 GB fits into 4 GB")
 	}
@@ -66,7 +65,7 @@ func TestPlanSaysThatSamplesWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := full.Cache / (need / 32)
-	tokens, err = planMemory(shape, o, card{memory: full.Total() - 10*page + 1e8, has: cuda.Footprint{Fixed: 1e8}}, &some)
+	tokens, err = planMemory(shape, o, card{memory: full.Total() - 10*page + 1e8, has: device.Footprint{Fixed: 1e8}}, &some)
 	if err != nil || !strings.Contains(some.String(), "wait") || !strings.Contains(some.String(), "device 100.0 MB") || tokens != need-320 {
 		t.Errorf("%sroom for %d tokens, want %d (%v)", &some, tokens, need-320, err)
 	}

@@ -86,6 +86,16 @@ type Info struct {
 	Invariant bool  // row invariance holds (package comment)
 }
 
+// Footprint is how a device keeps what it is asked for, and what it takes of its memory beside that, for the plan of a run. The
+// zero Footprint is one of float32 activations and packed weights that takes nothing, as the CPU, where scratch is small. A
+// device that has another says so by a method Footprint.
+type Footprint struct {
+	ActBytes int   // of an element of kind Act; 0: 4
+	Dense    bool  // weights that are not float32 take as much as activations, quantised ones too
+	Fixed    int64 // bytes as long as the device is open: context, code, workspaces
+	Head     int64 // bytes that the logits of Head and HeadGrad may take; they are made in chunks
+}
+
 // Device is one accelerator, or the CPU. One goroutine at a time uses it.
 type Device interface {
 	Memory

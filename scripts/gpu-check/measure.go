@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/rubicon-rl/rubicon/cuda"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/internal/half"
 	"github.com/rubicon-rl/rubicon/policy"
@@ -172,8 +171,8 @@ func fit(s *shape, dev device.Device) (policy.Plan, error) {
 			LoadOptions: policy.LoadOptions{DType: "bfloat16"}, LoRA: &l, Update: true, Tokens: s.sequences * s.length, Scored: s.sequences * s.length * 3 / 4,
 			Samples: s.batch, Prompts: s.batch, Prompt: s.context, Generate: s.generation(adapter, longDecode), Memory: dev.Info().Memory,
 		}
-		if d, ok := dev.(interface{ Footprint() cuda.Footprint }); ok {
-			o.Device = policy.Footprint(d.Footprint())
+		if d, ok := dev.(interface{ Footprint() device.Footprint }); ok {
+			o.Device = d.Footprint()
 		}
 		p, err := policy.MemoryPlan(s.config, o)
 		if err != nil || o.Memory == 0 || p.Total() <= o.Memory {
