@@ -25,7 +25,8 @@ type pool struct {
 	asleep []atomic.Bool
 	done   atomic.Bool
 	wg     sync.WaitGroup
-	alone  time.Time // until then the caller works alone
+	now    func() time.Time // the clock by which stalls are measured
+	alone  time.Time        // until then the caller works alone
 }
 
 const (
@@ -47,7 +48,7 @@ const (
 
 // newPool starts n-1 goroutines, which close ends.
 func newPool(n int, spin time.Duration) *pool {
-	p := &pool{n: n, spin: spin, wake: make([]chan struct{}, n), asleep: make([]atomic.Bool, n)}
+	p := &pool{n: n, spin: spin, now: time.Now, wake: make([]chan struct{}, n), asleep: make([]atomic.Bool, n)}
 	for w := 1; w < n; w++ {
 		p.wake[w] = make(chan struct{}, 1)
 		p.wg.Add(1)
@@ -91,7 +92,7 @@ func (p *pool) join() {
 	for i := 1; p.state.Load()&insideMask != 0; i++ {
 		pause(1)
 		if i == lastPatience {
-			begun = time.Now()
+			begun = p.now()
 		}
 		if i >= lastPatience && i%patience == 0 {
 			yield() // the worker may be waiting for this processor
@@ -100,14 +101,15 @@ func (p *pool) join() {
 	if begun.IsZero() {
 		return
 	}
-	if wait := time.Since(begun); wait > stall {
-		p.alone = time.Now().Add(backoff * wait)
+	end := p.now()
+	if wait := end.Sub(begun); wait > stall {
+		p.alone = end.Add(backoff * wait)
 	}
 }
 
 // stalled reports whether the caller still has to work alone.
 func (p *pool) stalled() bool {
-	if time.Now().Before(p.alone) {
+	if p.now().Before(p.alone) {
 		return true
 	}
 	p.alone = time.Time{}

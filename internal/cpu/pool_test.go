@@ -51,39 +51,51 @@ func (j *joined) work(int) {
 	}
 }
 
+// clock stands still but for what is added to it.
+type clock struct {
+	ns, reads atomic.Int64
+}
+
+func (c *clock) now() time.Time {
+	c.reads.Add(1)
+	return time.Unix(0, c.ns.Load())
+}
+
 // After a wait for a worker that did not run, the caller works alone for a while.
 func TestPoolWorksAloneAfterAStall(t *testing.T) {
+	const wait = 5 * time.Millisecond
+	c := &clock{}
 	p := newPool(2, time.Second)
 	defer p.close()
-	start := time.Now()
-	p.run(&late{n: 2, wait: 5 * time.Millisecond})
-	for range 100 {
+	p.now = c.now
+	p.run(&late{n: 2, wait: wait, clock: c})
+	c.ns.Add(int64(backoff*wait) - 1)
+	for range 20 {
 		h := &helped{}
-		if p.run(h); h.by.Load() != 0 && time.Since(start) < backoff*4*time.Millisecond {
+		if p.run(h); h.by.Load() != 0 {
 			t.Fatal("a worker helped")
 		}
 	}
-	time.Sleep(time.Until(p.alone))
-	if p.stalled() {
-		t.Fatal("the caller works alone for longer than it said")
-	}
+	c.ns.Add(1)
 	p.run(&joined{n: 2})
 }
 
-// late is a task that ends when all workers have joined it; all but the caller then go on for a while.
+// late is a task that ends when all workers have joined it; all but the caller then stay until the caller measures how
+// long it waits, and for so long.
 type late struct {
-	n    int32
-	wait time.Duration
-	here atomic.Int32
+	n     int32
+	wait  time.Duration
+	clock *clock
+	here  atomic.Int32
 }
 
 func (l *late) work(worker int) {
 	l.here.Add(1)
-	for l.here.Load() < l.n {
+	for l.here.Load() < l.n || worker > 0 && l.clock.reads.Load() == 0 {
 		yield()
 	}
 	if worker > 0 {
-		time.Sleep(l.wait)
+		l.clock.ns.Add(int64(l.wait))
 	}
 }
 
