@@ -49,7 +49,6 @@ type cpu struct {
 type ops struct {
 	pack      packTask
 	split     splitTask
-	turn      turnTask
 	main, aux product
 	linear    linear
 	norm      rmsNorm

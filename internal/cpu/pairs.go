@@ -40,8 +40,6 @@ func (r *right) pairs(k *kernels, s *pairScratch, c, n, p, rows int) pairs {
 		for j := 0; j < n; j += panel {
 			r.w.unpack(k, s.out[j/panel*kc/2*panel:], (c+j)/panel, p, kc)
 		}
-	case r.form == input && r.turned != nil:
-		return pairs{&r.turned[(c*depth(r.w.n)+p*panel)/2], 1, 2 * depth(r.w.n) * panel}
 	case r.form == input:
 		for j := 0; j < n; j += panel {
 			r.turn(k, words[uint32](s.out)[j/panel*kc/2*panel:], s.in, c+j, p, kc)
@@ -62,32 +60,6 @@ func (r *right) pairs(k *kernels, s *pairScratch, c, n, p, rows int) pairs {
 func (r *right) turn(k *kernels, dst []uint32, scratch []float32, c, p, kc int) {
 	for i := 0; i < kc; i += unitDepth {
 		k.turnPairs(&dst[i/2*panel], r.w.pairs(k, scratch, (p+i)/panel, c, panel))
-	}
-}
-
-// turned turns a whole weight, for many tasks.
-func (d *cpu) turned(r *right) right {
-	t := &d.ops.turn
-	*t = turnTask{d: d, r: *r}
-	t.r.turned = words[uint32](d.shared.take(r.w.kp * depth(r.w.n) / 2))
-	d.each(r.w.kp/panel, 1, t)
-	made := t.r
-	*t = turnTask{}
-	return made
-}
-
-// turnTask turns panels.
-type turnTask struct {
-	d *cpu
-	r right
-}
-
-func (t *turnTask) do(w, i, j int) {
-	a, n := &t.d.workers[w], depth(t.r.w.n)
-	a.reset()
-	scratch := a.take(panel * panel / 2)
-	for q := i; q < j; q++ {
-		t.r.turn(t.d.k, t.r.turned[q*n/2*panel:], scratch, q*panel, 0, n)
 	}
 }
 

@@ -25,9 +25,8 @@ type right struct {
 	w     *weight
 	copy  bool // byRows: gather panels, since they are read several times
 
-	at      []int    // diagonal: the first row of each matrix
-	turned  []uint32 // input: the weight in pairs along its rows, [k/32][n/2][32]
-	stacked int      // not 0: the parts of this many rows are stacked (tile.go)
+	at      []int // diagonal: the first row of each matrix
+	stacked int   // not 0: the parts of this many rows are stacked (tile.go)
 }
 
 // panelB is a panel of B: floats with the given stride, or bfloat16 pairs.

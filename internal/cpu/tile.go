@@ -17,7 +17,8 @@ const (
 	unitDepth = 32       // k of a block
 	maxDepth  = 640      // k of a stretch
 	tileBytes = 1 << 20  // of A in pieces, for a task's stretch: it stays in the second cache
-	lazyBytes = 32 << 20 // of a weight that every task reads as a whole
+	lazyRows  = 256      // of A, for a task that cuts them
+	lazyBytes = 48 << 20 // of a weight that every task reads as a whole
 )
 
 // depth is k filled up to whole blocks.
@@ -54,11 +55,10 @@ func (d *cpu) operand(src mat, w *weight, f form) left {
 	return l
 }
 
-// cutsLazily reports whether each task is to cut its own rows into pieces, while they are in its cache: with many rows, where
-// that spares the memory more than it costs to turn the whole weight for the input gradient.
+// cutsLazily reports whether each task is to cut its own rows into pieces, while they are in its cache: what one thread has
+// cut, another is slow to fetch. Each task then reads the whole weight, so that forward a large one is not worth it.
 func (d *cpu) cutsLazily(l *left, w *weight, f form) bool {
-	size := depth(w.n) * w.kp
-	return l.m >= 256*d.pool.n && 2*size <= lazyBytes && (f == forward || l.m*l.k*l.pieces > 2*size)
+	return l.m >= unitRows*d.pool.n && (f == input || 2*depth(w.n)*w.kp <= lazyBytes)
 }
 
 // lazy reports whether the operand is cut by the tasks.
@@ -116,7 +116,8 @@ func (p *product) tileTasks(panels int, fork bool) {
 		want = 2 * threads
 	}
 	if p.l.lazy() { // rows alone, so that each is cut once
-		p.rowStep = min(p.rowStep, max(4*unitRows, m/(4*threads)/unitRows*unitRows))
+		n := threads * min(4, max(1, m/lazyRows/threads))
+		p.rowStep = min(p.rowStep, depth((m+n-1)/n))
 		return
 	}
 	if panels*((m+p.rowStep-1)/p.rowStep) < want { // few columns: cut the rows
@@ -126,19 +127,15 @@ func (p *product) tileTasks(panels int, fork bool) {
 	p.colStep = max(1, panels*rowTasks/want)
 }
 
-// prepareTiles makes what the tasks share: of a lazy operand a turned weight, of another the parts' left operands.
+// prepareTiles makes the parts' left operands, which the tasks share, unless each makes its own.
 func (p *product) prepareTiles() {
-	d := p.d
 	if p.l.lazy() {
-		if p.r.form == input {
-			p.r = d.turned(&p.r)
-		}
 		return
 	}
 	for i := range p.parts {
 		q := &p.parts[i]
-		q.l = newStack(&d.shared, q.u.rows, q.u.cols, p.l.pieces)
-		q.l.fill(d.k, q.u, q.scale, newPairScratch(&d.shared, q.u.cols, p.l.pieces))
+		q.l = newStack(&p.d.shared, q.u.rows, q.u.cols, p.l.pieces)
+		q.l.fill(p.d.k, q.u, q.scale, newPairScratch(&p.d.shared, q.u.cols, p.l.pieces))
 	}
 }
 

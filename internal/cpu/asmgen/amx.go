@@ -122,26 +122,32 @@ func pairUp(pieces int) {
 	ret()
 }
 
-// oddWords selects the high halves of the dwords of two vectors, evenWords the low ones.
-func oddWords() Mem  { return words("oddwords", 1) }
-func evenWords() Mem { return words("evenwords", 0) }
+var tables = map[string]Mem{}
 
-var wordTables = map[string]Mem{}
+// oddWords selects the high halves of the dwords of two vectors.
+func oddWords() Mem {
+	const name = "oddwords"
+	if _, ok := tables[name]; !ok {
+		tables[name] = GLOBL(name, RODATA|NOPTR)
+		for i := range 32 {
+			DATA(2*i, U16(uint16(2*i+1)))
+		}
+	}
+	return tables[name]
+}
 
-func words(name string, first int) Mem {
-	if m, ok := wordTables[name]; ok {
-		return m
+// swapMiddle swaps the two words in the middle of every quadword.
+func swapMiddle() Mem {
+	m := GLOBL("swapmiddle", RODATA|NOPTR)
+	for i := range 8 {
+		DATA(8*i, U64([2]uint64{0x0706030205040100, 0x0f0e0b0a0d0c0908}[i%2]))
 	}
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := range 32 {
-		DATA(2*i, U16(uint16(2*i+first)))
-	}
-	wordTables[name] = m
 	return m
 }
 
 // turnPairs turns a panel of pairs along k, src [16][32] for 32 k and 32 n, into one of pairs along n,
-// dst [16][32] with dst[p][k] = (n=2p, n=2p+1).
+// dst [16][32] with dst[p][k] = (n=2p, n=2p+1). It is a transposition of quadwords, two of k and two of n in each; their
+// lanes come together as they are loaded, which spares the one port that shuffles.
 func turnPairs() {
 	const name = "turnPairsAVX512"
 	TEXT(name, NOSPLIT, "func(dst, src *uint32)")
@@ -151,18 +157,24 @@ func turnPairs() {
 	n := GP64()
 	l := labels(name)
 	MOVQ(U32(2), n)
+	VMOVDQU64(swapMiddle(), zs[31])
 	l.at("half")
-	VMOVDQU16(evenWords(), zs[30])
-	VMOVDQU16(oddWords(), zs[31])
-	for i := range 8 {
-		VMOVUPS(Mem{Base: src, Disp: 128 * i}, zs[2*i])
-		VMOVUPS(Mem{Base: src, Disp: 128*i + 64}, zs[29])
-		VMOVAPS(zs[2*i], zs[2*i+1])
-		VPERMT2W(zs[29], zs[30], zs[2*i])
-		VPERMT2W(zs[29], zs[31], zs[2*i+1])
-	}
-	for i, r := range shuffle16() {
-		VMOVUPS(r, Mem{Base: dst, Disp: 128 * i})
+	for pair := range 8 { // of n: lane pair of each row
+		for odd := range 2 {
+			z := zs[4*(pair%4)+odd]
+			row := func(i int) Mem { return Mem{Base: src, Disp: 128*(2*i+odd) + 16*pair} }
+			VMOVDQU(row(0), z.AsX())
+			for i := 1; i < 4; i++ {
+				VINSERTI32X4(Imm(uint64(i)), row(i), z, z)
+			}
+		}
+		even, odd, high := zs[4*(pair%4)], zs[4*(pair%4)+1], zs[4*(pair%4)+2]
+		VPUNPCKHQDQ(odd, even, high)
+		VPUNPCKLQDQ(odd, even, even)
+		for i, z := range []reg.VecPhysical{even, high} {
+			VPSHUFB(zs[31], z, z)
+			VMOVDQU64(z, Mem{Base: dst, Disp: 128 * (2*pair + i)})
+		}
 	}
 	ADDQ(U32(1024), src)
 	ADDQ(U8(64), dst)
