@@ -125,7 +125,13 @@ func (p *product) tileTasks(panels int, fork bool) {
 	}
 	rowTasks := (m + p.rowStep - 1) / p.rowStep
 	p.colStep = max(1, panels*rowTasks/want)
+	if p.d.k.few(&p.r, m) {
+		p.colStep += p.colStep % 2
+	}
 }
+
+// few reports whether m rows are so few that the unit multiplies them by two panels at a time.
+func (k *kernels) few(r *right, m int) bool { return r.w != nil && k.mulFew != nil && m <= unitRows/2 }
 
 // prepareTiles makes the parts' left operands, which the tasks share, unless each makes its own.
 func (p *product) prepareTiles() {
@@ -204,7 +210,7 @@ type tiler struct {
 
 // run multiplies a stretch by the n columns of r from bc and the row rk on, into C from column col on.
 func (t *tiler) run(x cutting, r *right, rk int, c mat, col, bc, n int, acc bool) {
-	few := r.w != nil && t.k.mulFew != nil && t.r1-t.r0 <= unitRows/2
+	few := t.k.few(r, t.r1-t.r0)
 	for j, width := 0, 0; j < n; j += width {
 		if width = min(2*panel, n-j); few && width == 2*panel {
 			t.few(x, r.pairs(t.k, &t.s, bc+j, width, rk, x.n), c.at(t.r0, col+j), c.stride, acc)
