@@ -4,7 +4,7 @@ import "math"
 
 // Model is the policy.
 type Model struct {
-	Path                  string `yaml:"path" doc:"Hugging Face folder of the model (config.json, *.safetensors, tokenizer.json), a GGUF file (F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K), or embedded:quickstart for the small model inside this binary."`
+	Path                  string `yaml:"path" doc:"Hugging Face folder of the model (config.json, *.safetensors, tokenizer.json), a GGUF file (F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K), ORG/NAME of a model that rubicon pull fetched (hub:ORG/NAME@REVISION for a certain revision), or embedded:quickstart for the small model inside this binary."`
 	Adapter               string `yaml:"adapter" doc:"PEFT adapter folder that training starts from. Empty: a new adapter that changes nothing yet."`
 	DType                 string `yaml:"dtype" enum:"auto|float32|bfloat16|int8|int4" doc:"How weights are kept in memory. auto: as stored, a GGUF file's quantised ones too. int8, int4: the frozen matrices of the layers in 8.5 or 5 bits a weight, embedding and head in bfloat16. compute_dtype says how they are multiplied."`
 	ComputeDType          string `yaml:"compute_dtype" enum:"float32|bfloat16" doc:"Arithmetic of products with weights that are kept in bfloat16 or fewer bits. bfloat16: activations (and, with dtype auto, weights) are rounded to it first, where the processor multiplies bfloat16 directly the adapter's matrices too; faster there, and about as exact as TRL's bf16. Sums, losses, what is trained and the optimiser are float32 in any case."`

@@ -47,7 +47,7 @@ func exportCommand() *cobra.Command {
 			return err
 		},
 	}
-	merged.Flags().StringVar(&base, "model", "", "Hugging Face folder of the model, a GGUF file, or embedded:quickstart")
+	merged.Flags().StringVar(&base, "model", "", "Hugging Face folder of the model, a GGUF file, ORG/NAME that rubicon pull fetched, or embedded:quickstart")
 	merged.Flags().StringVar(&adapter, "adapter", "", "PEFT folder of the adapter; a checkpoint of a run is one")
 	merged.Flags().StringVar(&dtype, "dtype", "", "type of the weights written: float32, bfloat16, float16; default: as stored, bfloat16 for quantised ones")
 	merged.MarkFlagRequired("model")

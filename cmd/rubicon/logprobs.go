@@ -16,7 +16,7 @@ import (
 type modelFlags struct{ model, adapter, dtype string }
 
 func (f *modelFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face folder of the model, a GGUF file, or embedded:quickstart")
+	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face folder of the model, a GGUF file, ORG/NAME that rubicon pull fetched, or embedded:quickstart")
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT folder of an adapter")
 	cmd.Flags().StringVar(&f.dtype, "dtype", "auto", "how weights are kept: auto (as stored), float32, bfloat16, int8, int4")
 	cmd.MarkFlagRequired("model")

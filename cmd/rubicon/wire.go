@@ -15,6 +15,7 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/internal/embedded"
+	"github.com/rubicon-rl/rubicon/internal/hub"
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/trainer"
 	"github.com/rubicon-rl/rubicon/trainer/track"
@@ -114,12 +115,16 @@ func newConsole(c *configs.Config) *track.Console {
 	return &track.Console{W: w, Live: live, Now: time.Now}
 }
 
-// modelDir resolves a model's path; embedded models are put in a folder of the user's cache first.
+// modelDir resolves a model's path: embedded models are put in a folder of the user's cache first, models of the hub are in its
+// cache already.
 func modelDir(path string) (string, error) {
 	if path == "" {
-		return "", fmt.Errorf("model.path is not set: give a Hugging Face folder, a GGUF file, or embedded:quickstart")
+		return "", fmt.Errorf("model.path is not set: give a Hugging Face folder, a GGUF file, ORG/NAME of a model that rubicon pull fetched, or embedded:quickstart")
 	}
-	return embedded.Path(path)
+	if strings.HasPrefix(path, embedded.Scheme) {
+		return embedded.Path(path)
+	}
+	return hub.Model(path, os.Getenv)
 }
 
 // dataFiles resolves the paths of data files likewise.

@@ -24,6 +24,8 @@ var allowed = map[string][]string{
 	"internal/device":           {"internal/half"},
 	"internal/folder":           {},
 	"internal/half":             {},
+	"internal/hub":              {},
+	"internal/hub/datasets":     {"internal/hub", "internal/suggest", "rewards", "trainer/data"},
 	"internal/mmap":             {},
 	"internal/llm":              {"rewards", "internal/suggest"},
 	"internal/local":            {"internal/llm", "policy"},
@@ -64,11 +66,11 @@ var doors = map[string][]string{
 	"github.com/parquet-go/parquet-go":   {"trainer/data"},
 	"github.com/spf13/cobra":             {"cmd/rubicon"},
 	"github.com/rogpeppe/go-internal":    {"cmd/rubicon"},
-	"github.com/gofrs/flock":             {"trainer"},
+	"github.com/gofrs/flock":             {"trainer", "internal/hub"},
 }
 
 // testHelpers may be imported by tests anywhere.
-var testHelpers = []string{"internal/golden", "internal/llm/llmtest", "internal/device/devicetest", "internal/device/reference", "rewards/rewardtest"}
+var testHelpers = []string{"internal/golden", "internal/hub/hubtest", "internal/llm/llmtest", "internal/device/devicetest", "internal/device/reference", "rewards/rewardtest"}
 
 func longest[V any](m map[string]V, path string) (V, bool) {
 	for p := path; p != "." && p != ""; p = filepath.ToSlash(filepath.Dir(p)) {

@@ -80,6 +80,23 @@ func Examples(files []string, o Options) ([]Example, Report, error) {
 	return out, report, err
 }
 
+// Rows calls use for every row of a file, as it stands there. The first row that is bad, or that use refuses, is the error.
+func Rows(file, format string, use func(row map[string]any) error) error {
+	var fault error
+	err := read(file, format, func(place string, row map[string]any, err error) {
+		if fault != nil {
+			return
+		}
+		if err == nil {
+			err = use(row)
+		}
+		if err != nil {
+			fault = fmt.Errorf("%s%s: %w", file, place, err)
+		}
+	})
+	return errors.Join(fault, err)
+}
+
 // maxFaults is how many bad rows are told one by one.
 const maxFaults = 10
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -295,4 +297,37 @@ func FuzzJSON(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Lists of public data often stand on one line: their rows have names that differ.
+func TestListOnOneLine(t *testing.T) {
+	got, _, err := Prompts([]string{write(t, "f.json", `[{"prompt": "a"}, {"prompt": "b"},`+"\n"+`{"prompt": "c"}, {"prompt": "d"}]`)}, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, p := range got {
+		ids = append(ids, p.ID+" "+p.Text)
+	}
+	if want := []string{"f.json:1 a", "f.json:1 item 2 b", "f.json:2 c", "f.json:2 item 4 d"}; !slices.Equal(ids, want) {
+		t.Errorf("%q, want %q", ids, want)
+	}
+}
+
+// Rows gives every row to its caller, and ends at the first that is refused.
+func TestRows(t *testing.T) {
+	file := write(t, "f.jsonl", `{"n": 1}`+"\n"+`{"n": 2}`+"\n"+`{"n": 3}`)
+	sum := int64(0)
+	add := func(row map[string]any) error { sum += row["n"].(int64); return nil }
+	if err := Rows(file, "auto", add); err != nil || sum != 6 {
+		t.Errorf("sum %d, %v", sum, err)
+	}
+	calls := 0
+	err := Rows(file, "auto", func(map[string]any) error { calls++; return errors.New("no") })
+	if calls != 1 || err == nil || !strings.Contains(err.Error(), "f.jsonl:1: no") {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	if err := Rows(write(t, "g.jsonl", "{"), "auto", add); err == nil {
+		t.Error("no error of a bad row")
+	}
 }

@@ -93,8 +93,8 @@ func readJSON(r io.Reader, row yield) error {
 	if _, err := dec.Token(); err != nil {
 		return err
 	}
-	line := 1
-	for at := 0; dec.More(); {
+	line, before := 1, 0 // before: that of the item before
+	for at, n := 0, 1; dec.More(); n++ {
 		begin := at + len(text[at:]) - len(bytes.TrimLeft(text[at:], "[, \t\r\n"))
 		line += bytes.Count(text[at:begin], []byte("\n"))
 		var raw json.RawMessage
@@ -102,7 +102,12 @@ func readJSON(r io.Reader, row yield) error {
 			return fmt.Errorf("line %d: %w", line, err)
 		}
 		v, err := decodeObject(raw)
-		row(":"+strconv.Itoa(line), v, err)
+		place := ":" + strconv.Itoa(line)
+		if line == before {
+			place += " item " + strconv.Itoa(n)
+		}
+		row(place, v, err)
+		before = line
 		at = int(dec.InputOffset())
 		line += bytes.Count(raw, []byte("\n"))
 	}
