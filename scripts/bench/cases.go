@@ -218,6 +218,7 @@ func (b builder) gemm(threads int) testCase {
 	}
 	c.Subjects = []subject{
 		b.peer("openblas", "openblas.py", "gemm", nil), b.torch("f32", "f32", "gemm", nil), b.torch("bf16", "bf16", "gemm", nil),
+		b.torch("autocast", "autocast", "gemm", nil),
 	}
 	peers := map[string][]string{"f32": {"openblas", "torch f32"}, "bf16": {"torch bf16"}}
 	wide := variant{"f32 weights", "f32", []string{"model.dtype=float32"}}
@@ -225,6 +226,9 @@ func (b builder) gemm(threads int) testCase {
 		s := b.rubicon(v, "", "gemm", nil)
 		c.Subjects = append(c.Subjects, s)
 		c.claim(s.Name, "gflops", 0.85, peers[v.compute]...)
+		if v.compute == "bf16" {
+			c.claim(s.Name, "gflops", 0.85, "torch autocast")
+		}
 	}
 	return c
 }

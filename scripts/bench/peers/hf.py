@@ -111,14 +111,16 @@ def load_time():
 
 
 def gemm():
+    """Products; with autocast of float32 inputs, rounded within the time, and bfloat16 weights."""
     generator = torch.Generator().manual_seed(1)
+    weights = torch.bfloat16 if spec["dtype"] == "autocast" else DTYPE
 
     def measure(point):
         m, n, k = point["m"], point["n"], point["k"]
-        x, w = (torch.randn(shape, generator=generator).to(DTYPE) for shape in ((m, k), (n, k)))
-        dy = torch.randn(m, n, generator=generator).to(DTYPE)
+        w = torch.randn(n, k, generator=generator).to(weights)
+        x, dy = (torch.randn(shape, generator=generator).to(DTYPE) for shape in ((m, k), (m, n)))
         work = (lambda: F.linear(x, w)) if point["op"] == "forward" else (lambda: torch.mm(dy, w))
-        with torch.no_grad():
+        with torch.no_grad(), autocast():
             seconds = repeated(work)
         return {"gflops": 2 * m * n * k / seconds / 1e9}
 
