@@ -55,7 +55,7 @@ func Default() *Config {
 		},
 		Embedder:   Embedder{Timeout: 60, MaxConcurrency: 4},
 		Checkpoint: Checkpoint{SaveSteps: 50},
-		Eval:       Eval{EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy},
+		Eval:       Eval{DataDir: "data", EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy, Server: EvalServer{Timeout: 600, MaxConcurrency: 16}},
 		Track:      Track{LoggingSteps: 10, Progress: "auto"},
 	}
 	c.complete()

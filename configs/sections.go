@@ -214,12 +214,25 @@ type Checkpoint struct {
 // Eval is the evaluation on held-out prompts. Its sampling settings are its own; the default is greedy.
 type Eval struct {
 	Files              []string `yaml:"files" doc:"Files of held-out rows, read as data.train_files are. Empty: no evaluation."`
-	MaxRows            int      `yaml:"max_rows" min:"0" doc:"Rows used, the first ones. 0: all."`
+	Benchmarks         []string `yaml:"benchmarks" doc:"Benchmarks to measure the policy on, by name (docs/evaluation.md), or NAME=FILE for an official file that is elsewhere."`
+	DataDir            string   `yaml:"data_dir" doc:"Folder in which rubicon data get has put the benchmarks' files."`
+	Repeats            int      `yaml:"repeats" min:"0" doc:"Measurements of each benchmark, with random numbers of their own. 0: as many as the benchmark's authors make, mostly one."`
+	MaxRows            int      `yaml:"max_rows" min:"0" doc:"Rows used of the files together and of each benchmark, the first ones. 0: all."`
 	EvalSteps          Period   `yaml:"eval_steps" min:"0" doc:"Steps between two evaluations. Below 1: a share of all steps. 0: none in between."`
 	EvalOnStart        bool     `yaml:"eval_on_start" doc:"Evaluate before the first step."`
 	EvalOnEnd          bool     `yaml:"eval_on_end" doc:"Evaluate after the last step."`
 	NumGenerationsEval int      `yaml:"num_generations_eval" min:"1" doc:"Completions sampled for each held-out prompt."`
 	Sampling           `yaml:",inline"`
+	Server             EvalServer `yaml:"server" doc:"Who answers benchmarks in rubicon eval, in place of the run's own model."`
+}
+
+// EvalServer is a server that answers benchmarks.
+type EvalServer struct {
+	URL            string  `yaml:"url" doc:"Base URL of an OpenAI-compatible server, up to and with /v1. Empty: the run's own model answers."`
+	Model          string  `yaml:"model" doc:"Name of the model on that server."`
+	APIKeyEnv      string  `yaml:"api_key_env" doc:"Environment variable with that server's key. Empty: no key is sent."`
+	Timeout        float64 `yaml:"timeout" above:"0" doc:"Longest time for one answer, seconds."`
+	MaxConcurrency int     `yaml:"max_concurrency" min:"1" doc:"Questions in flight."`
 }
 
 // Track is what a run tells.

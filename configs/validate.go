@@ -180,10 +180,12 @@ func (fs *faulty) reward(r Reward) {
 func (fs *faulty) checkpoint(c *Config) {
 	k, e := c.Checkpoint, c.Eval
 	best := k.MetricForBestModel != ""
-	fs.check(!best || len(e.Files) > 0, "checkpoint.metric_for_best_model", "needs a held-out evaluation: set eval.files")
+	measured := len(e.Files)+len(e.Benchmarks) > 0
+	fs.check(!best || measured, "checkpoint.metric_for_best_model", "needs a held-out evaluation: set eval.files or eval.benchmarks")
 	fs.check(!best || e.EvalSteps > 0, "checkpoint.metric_for_best_model", "needs evaluations during the run: set eval.eval_steps")
-	fs.check(e.EvalSteps == 0 || len(e.Files) > 0, "eval.eval_steps", "is set, but there is nothing to evaluate on: set eval.files")
-	fs.check(!e.EvalOnStart || len(e.Files) > 0, "eval.eval_on_start", "is set, but there is nothing to evaluate on: set eval.files")
+	fs.check(e.EvalSteps == 0 || measured, "eval.eval_steps", "is set, but there is nothing to evaluate on: set eval.files or eval.benchmarks")
+	fs.check(!e.EvalOnStart || measured, "eval.eval_on_start", "is set, but there is nothing to evaluate on: set eval.files or eval.benchmarks")
+	fs.check(e.Server.URL == "" || e.Server.Model != "", "eval.server.model", "is not set: name the model on %s", e.Server.URL)
 }
 
 // scheduleKwargs are the settings that each course of the learning rate takes.

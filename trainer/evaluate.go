@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/rubicon-rl/rubicon/configs"
@@ -53,10 +54,22 @@ func evalSampling(c *configs.Config) configs.Sampling {
 	return s
 }
 
-// Evaluate measures the held-out prompts; nil if there are none.
+// Evaluate measures the held-out prompts and the benchmarks; nil if there are none.
 func (t *Trainer) Evaluate(ctx context.Context, step int) (map[string]float64, error) {
-	if len(t.HeldOut) == 0 {
-		return nil, nil
+	var values map[string]float64
+	if len(t.HeldOut) > 0 {
+		var err error
+		if values, err = t.rollouts.Evaluate(ctx, t.HeldOut, t.evalFile(step)); err != nil {
+			return nil, err
+		}
 	}
-	return t.rollouts.Evaluate(ctx, t.HeldOut, t.evalFile(step))
+	if len(t.benchmarks) == 0 {
+		return values, nil
+	}
+	measured, err := t.rollouts.Measure(ctx, t.benchmarks, &Answers{&t.rollouts, t.conversation}, t.dir.join("eval"), step)
+	if values == nil {
+		values = map[string]float64{}
+	}
+	maps.Copy(values, measured)
+	return values, err
 }

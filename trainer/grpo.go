@@ -31,6 +31,8 @@ type Trainer struct {
 	details          map[*grpo.Completion]Detail
 	patience         time.Duration  // for scoring, after the run was asked to stop
 	judge            rewards.Drawer // its calls, time and cost; nil: the reward asks none
+	benchmarks       []Measured
+	conversation     Conversation
 }
 
 // Task is the data and the reward of a GRPO run.
@@ -41,6 +43,8 @@ type Task struct {
 	Judge            rewards.Drawer // what the judge that the provider asks did since it was last looked at; may be nil
 	Episodes         *Episodes      // nil: completions have one turn
 	Reference        Reference
+	Benchmarks       []Measured   // measured when held-out prompts are
+	Conversation     Conversation // how their questions are written
 }
 
 // Reference gives log-probabilities under the reference policy: which model, and which of its adapter sets.
@@ -82,6 +86,7 @@ func New(p Parts, in Task) (*Trainer, error) {
 		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name, Lock: p.Lock, Episodes: in.Episodes},
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge, patience: scoringPatience,
+		benchmarks: in.Benchmarks, conversation: in.Conversation,
 	}
 	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))

@@ -16,6 +16,7 @@ const (
 	streamSample = iota
 	streamEval
 	streamSplit
+	streamBenchmark
 )
 
 // refill makes a new generation batch: groups are sampled and scored, with dynamic sampling until enough of them have

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,9 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 		return fmt.Errorf("training data: %w", err)
 	}
 	var heldOut []trainer.Example
+	if len(c.Eval.Benchmarks) > 0 {
+		return errors.New("eval.benchmarks is set, which sft does not measure between its steps: leave it empty, and measure the checkpoints with rubicon eval RUN --every --benchmark NAME")
+	}
 	if len(c.Eval.Files) > 0 {
 		if heldOut, err = r.examples(c.Eval.Files, c.Eval.MaxRows); err != nil {
 			return fmt.Errorf("held-out data: %w", err)

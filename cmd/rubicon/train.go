@@ -116,6 +116,10 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 	}
 	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()
 	task.Episodes = r.episodes
+	task.Conversation = r.conversation()
+	if task.Benchmarks, err = openBenchmarks(c.Eval.Benchmarks, c.Eval.DataDir, r.reward.judge.open, judgeWords(c)); err != nil {
+		return task, err
+	}
 	return task, r.check(ctx, task.Prompts, task.HeldOut)
 }
 

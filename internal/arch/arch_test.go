@@ -42,6 +42,8 @@ var allowed = map[string][]string{
 	"configs":                   {"grpo", "policy", "internal/suggest"},
 	"trainer":                   {"configs", "grpo", "rewards", "policy", "internal/device", "trainer"},
 	"trainer/env":               {"grpo", "rewards", "internal/options"},
+	"trainer/eval":              {"grpo", "rewards", "trainer/data"},
+	"internal/plot":             {},
 	"trainer/track":             {},
 	"trainer/data":              {"grpo"},
 	"cmd":                       {""},

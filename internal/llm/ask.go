@@ -72,6 +72,26 @@ func (c *Client) answer(ctx context.Context, t *tier, q *rewards.Question) (stri
 	return answer, nil
 }
 
+// Chat has a conversation continued with the settings of the scoring tier. The reply is taken as it is, and may be empty or cut off; sample
+// tells several replies to the same conversation apart. An error is rewards.ErrNoAnswer if it is this conversation's fault.
+func (c *Client) Chat(ctx context.Context, messages []Message, sample int) (*Reply, error) {
+	t := c.tiers[rewards.TierScore]
+	t.account.use()
+	call := &Call{
+		Model: t.Model, Messages: messages, Temperature: *t.Temperature, TopP: *t.TopP, MaxTokens: t.MaxTokens,
+		Seed: random(c.o.Seed, uint64(sample)).Uint64N(1 << 31),
+	}
+	k, err := keyOf(t, call, sample)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := c.send(ctx, t, call, random(c.o.Seed, binary.LittleEndian.Uint64(k[:])))
+	if errors.Is(err, ErrEmpty) {
+		return &Reply{}, nil
+	}
+	return reply, err
+}
+
 // call words a question for a tier's model. The schema is in the messages whatever the transport makes of it, since not
 // every server takes one.
 func (c *Client) call(t *tier, q *rewards.Question) (*Call, error) {

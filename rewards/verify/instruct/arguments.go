@@ -74,6 +74,8 @@ func (a *arguments) amount(name string) float64 {
 		f = n
 	case int:
 		f = float64(n)
+	case int64: // as rows of data have whole numbers
+		f = float64(n)
 	case json.Number:
 		f, _ = n.Float64()
 	}

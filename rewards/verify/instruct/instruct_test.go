@@ -1,6 +1,7 @@
 package instruct
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -93,6 +94,15 @@ func TestNullArgumentsCountAsAbsent(t *testing.T) { // IFBench's rows carry ever
 }
 
 // The expected values below were printed by the official checks run on Python 3.11's re, str and json.
+func TestWholeNumbersOfEveryKindAreNumbers(t *testing.T) { // data files give int64
+	for _, n := range []any{3, int64(3), 3.0, json.Number("3")} {
+		i, err := Compile("detectable_format:number_highlighted_sections", map[string]any{"num_highlights": n})
+		if err != nil || !i.Strict("*a* *b* *c*") || i.Strict("*a* *b*") {
+			t.Errorf("%T: %v", n, err)
+		}
+	}
+}
+
 func TestUnicodeTraps(t *testing.T) {
 	for _, c := range []struct {
 		id       string

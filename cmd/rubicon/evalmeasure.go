@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/internal/plot"
+	"github.com/rubicon-rl/rubicon/policy"
+	"github.com/rubicon-rl/rubicon/trainer"
+	"github.com/rubicon-rl/rubicon/trainer/eval"
+)
+
+// candidate is a policy that is measured: a checkpoint, an adapter, or the base.
+type candidate struct {
+	label string // the file's name
+	step  int
+	path  string // of its weights; "": the base
+}
+
+// measure measures candidates on the benchmarks of section eval and writes answers and summaries below out.
+func measure(ctx context.Context, c *configs.Config, candidates []candidate, out string, stdout io.Writer) (err error) {
+	r, err := openRun(c, nil)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, r.close)
+	j := &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: out, console: r.Console, tokenizer: r.Tokenizer, lock: r.Lock, moves: c.Model.Trainable == "full"}
+	defer closing(&err, j.close)
+	all, err := openBenchmarks(c.Eval.Benchmarks, c.Eval.DataDir, j.open, judgeWords(c))
+	if err != nil {
+		return err
+	}
+	m := measuring{openedRun: r, all: all, out: out}
+	for _, cand := range candidates {
+		if err := m.one(ctx, cand, j); err != nil {
+			return err
+		}
+	}
+	return m.summarise(stdout)
+}
+
+// judgeWords says who judges.
+func judgeWords(c *configs.Config) string {
+	return fmt.Sprintf("%s at %s", cmp.Or(c.Judge.Model, c.Model.Path), c.Judge.URL)
+}
+
+type measuring struct {
+	*openedRun
+	all     []trainer.Measured
+	out     string
+	results []*eval.Result
+}
+
+// one measures a candidate.
+func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
+	p, id, err := m.policy(ctx, cand, j)
+	if err != nil {
+		return err
+	}
+	for _, b := range m.all {
+		job := eval.Job{
+			Setting: eval.Setting{
+				Benchmark: b.Name, Data: b.Data, Policy: id, Step: cand.step, Generation: trainer.BenchmarkSampling(m.Config),
+				Repeats: m.Config.Eval.Repeats, Items: m.Config.Eval.MaxRows, Judge: b.Judge,
+			},
+			Benchmark: b.Benchmark, Policy: p, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
+			Progress: func(done, of int) { m.Console.Tick(done, fmt.Sprintf("of %d, %s of %s", of, b.Name, cand.label)) },
+		}
+		result, err := eval.Run(ctx, job)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w (what is done is kept in %s: the same command goes on)", b.Name, cand.label, err, job.File)
+		}
+		m.results = append(m.results, result)
+	}
+	return nil
+}
+
+// policy loads a candidate, or reaches the server that answers in its place; id tells its answers from those of others.
+func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eval.Policy, id string, err error) {
+	c := m.Config
+	if c.Eval.Server.URL != "" {
+		p, err := newServed(c, m.Console)
+		return p, fmt.Sprintf("%s at %s", c.Eval.Server.Model, c.Eval.Server.URL), err
+	}
+	if m.Model == nil || c.Model.Trainable == "full" {
+		if m.Model != nil {
+			if err := m.Model.Close(); err != nil {
+				return nil, "", err
+			}
+			m.Model = nil
+		}
+		path := c.Model.Path
+		if c.Model.Trainable == "full" {
+			path = cmp.Or(cand.path, path)
+		}
+		if m.Model, _, err = loadFrozen(ctx, m.Device, modelFlags{model: path, dtype: c.Model.WeightDType()}); err != nil {
+			return nil, "", err
+		}
+		m.embedders.bind(m.Model)
+		if err := j.bind(ctx, m.Model); err != nil {
+			return nil, "", err
+		}
+	}
+	id, adapter := "model "+m.Model.Fingerprint(), ""
+	if cand.path != "" && c.Model.Trainable != "full" {
+		if slices.Contains(m.Model.Adapters(), adapterName) {
+			if err := m.Model.DropAdapter(adapterName); err != nil {
+				return nil, "", err
+			}
+		}
+		if err := loadAdapter(m.Model, cand.path); err != nil {
+			return nil, "", err
+		}
+		adapter = adapterName
+		digest, err := eval.Digest(filepath.Join(cand.path, policy.AdapterWeightsName))
+		if err != nil {
+			return nil, "", err
+		}
+		id += ", adapter " + digest
+	}
+	rollouts := &trainer.Rollouts{Config: c, Model: m.Model, Adapter: adapter, Tokenizer: m.Tokenizer, Lock: m.Lock}
+	return &trainer.Answers{Rollouts: rollouts, Conversation: m.conversation()}, id, nil
+}
+
+// summarise writes summary.json, summary.md and a picture of every benchmark that was measured at several steps.
+func (m *measuring) summarise(stdout io.Writer) error {
+	b, err := json.MarshalIndent(m.results, "", "  ")
+	if err != nil {
+		return err
+	}
+	table := eval.Markdown(m.results)
+	files := map[string]string{"summary.json": string(b) + "\n", "summary.md": table}
+	for _, one := range m.all {
+		if line := curve(m.results, one.Name); len(line.Points) > 1 {
+			files[one.Name+".svg"] = plot.SVG(one.Name, line.Label+", 95 % interval", []plot.Line{line})
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(m.out, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(m.Console, "answers, verdicts and summaries are in %s\n", m.out)
+	_, err = io.WriteString(stdout, table)
+	return err
+}
+
+// curve is a benchmark's headline over the steps.
+func curve(results []*eval.Result, name string) plot.Line {
+	line := plot.Line{Marked: true}
+	for _, r := range results {
+		if r.Setting.Benchmark != name || len(r.Metrics) == 0 {
+			continue
+		}
+		f := r.Metrics[0]
+		line.Label = f.Name
+		line.Points = append(line.Points, plot.Point{X: float64(r.Setting.Step), Y: f.Value, Low: f.Low, High: f.High})
+	}
+	return line
+}

@@ -1,0 +1,44 @@
+package eval
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Collect sums up the measurements of a benchmark whose files lie in a folder, by step. Those that are not complete, or are of other data,
+// are left out.
+func Collect(b Benchmark, data, folder string) ([]*Result, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	order := map[string]int{}
+	for i, it := range b.Items() {
+		order[it.Key] = i
+	}
+	var out []*Result
+	for _, file := range files {
+		s, records, err := Read(file)
+		if err != nil {
+			return nil, err
+		}
+		if s.Data != data || !complete(s, records) {
+			continue
+		}
+		slices.SortFunc(records, func(x, y Record) int {
+			return cmp.Or(x.Repeat-y.Repeat, order[x.Key]-order[y.Key])
+		})
+		r := Summarise(b, s, records)
+		r.Label = strings.TrimSuffix(filepath.Base(file), ".jsonl")
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(x, y *Result) int { return x.Setting.Step - y.Setting.Step })
+	return out, nil
+}
+
+// complete tells whether every question was answered and its judge asked.
+func complete(s Setting, records []Record) bool {
+	return len(records) == s.Items*s.Repeats && !slices.ContainsFunc(records, func(r Record) bool { return r.Verdict.Unscorable == notScored })
+}

@@ -1,0 +1,203 @@
+package eval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rubicon-rl/rubicon/grpo"
+)
+
+// Ask is one question that a policy is to answer, in a repeat of its own random numbers.
+type Ask struct {
+	Item   *Item
+	Repeat int
+}
+
+// Answer is what a policy says.
+type Answer struct {
+	Text     string
+	Finish   string         // stop, length: it was cut off, or refused: there is none
+	Tokens   int            // 0: not known
+	Messages []grpo.Message // what was asked; nil: the item's messages
+	Turns    []grpo.Step    // of an episode, which Text came of
+}
+
+// The values of Answer.Finish.
+const (
+	Stopped = "stop"
+	CutOff  = "length"
+	Refused = "refused"
+)
+
+// Policy answers questions. deliver is called once for each as soon as its answer is there, by several goroutines; its error ends Answer. What a
+// question gets does not depend on the others that are asked with it.
+type Policy interface {
+	Answer(ctx context.Context, asks []Ask, s Sampling, deliver func(i int, a Answer) error) error
+}
+
+// Job is a measurement.
+type Job struct {
+	Setting   Setting // Items and Repeats are set by Run, which heeds them as bounds: 0 is all items, and the benchmark's own repeats
+	Benchmark Benchmark
+	Policy    Policy
+	File      string // of answers and verdicts; what is there already is not asked again
+	Progress  func(done, of int)
+}
+
+// scorers bounds how many answers are scored at the same time; a judge has its own bound.
+const scorers = 64
+
+// Run asks what is not answered yet, scores it, and sums up. When ctx ends, what is done is kept.
+func Run(ctx context.Context, j Job) (*Result, error) {
+	repeats := j.repeats()
+	j.Setting.Items, j.Setting.Repeats = len(repeats[0]), len(repeats)
+	if judged, ok := j.Benchmark.(Judged); ok {
+		j.Setting.Prompt = judged.Prompt()
+	} else {
+		j.Setting.Judge = ""
+	}
+	st, err := openStore(j.File, j.Setting)
+	if err != nil {
+		return nil, err
+	}
+	err = j.fill(ctx, st, j.rest(st, repeats))
+	if e := st.close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for r, items := range repeats {
+		for i := range items {
+			records = append(records, st.done[place{items[i].Key, r}])
+		}
+	}
+	return Summarise(j.Benchmark, j.Setting, records), nil
+}
+
+// repeats are the items of every repeat.
+func (j *Job) repeats() [][]Item {
+	own, repeated := j.Benchmark.(Repeated)
+	n := j.Setting.Repeats
+	if n == 0 && repeated {
+		n = own.Repeats()
+	}
+	out := make([][]Item, max(1, n))
+	for r := range out {
+		out[r] = j.Benchmark.Items()
+		if repeated {
+			out[r] = own.Repeat(r)
+		}
+		if most := j.Setting.Items; most > 0 {
+			out[r] = out[r][:min(most, len(out[r]))]
+		}
+	}
+	return out
+}
+
+// rest is what a measurement lacks.
+type rest struct {
+	asks     []Ask
+	unscored []Record // answered
+	items    map[place]*Item
+	done, of int
+}
+
+func (j *Job) rest(st *store, repeats [][]Item) *rest {
+	p := &rest{items: map[place]*Item{}}
+	for r, items := range repeats {
+		for i := range items {
+			at := place{items[i].Key, r}
+			p.items[at] = &items[i]
+			p.of++
+			switch have, ok := st.done[at]; {
+			case !ok:
+				p.asks = append(p.asks, Ask{&items[i], r})
+			case have.Verdict.Unscorable != "":
+				p.unscored = append(p.unscored, have)
+			default:
+				p.done++
+			}
+		}
+	}
+	return p
+}
+
+// notScored is why an answer is unscorable whose judge has not been asked yet.
+const notScored = "not scored yet"
+
+// fill completes the store.
+func (j *Job) fill(ctx context.Context, st *store, p *rest) error {
+	g, within := errgroup.WithContext(ctx)
+	places := make(chan struct{}, scorers) // taken inside of the goroutines: who delivers an answer never waits
+	var mu sync.Mutex
+	score := func(r Record) error {
+		places <- struct{}{}
+		defer func() { <-places }()
+		var err error
+		if r.Verdict, err = j.Benchmark.Score(within, p.items[place{r.Key, r.Repeat}], r.Answer); err != nil {
+			return fmt.Errorf("score %s: %w", r.Key, err)
+		}
+		if err := st.add(r); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if p.done++; j.Progress != nil {
+			j.Progress(p.done, p.of)
+		}
+		return nil
+	}
+	for _, r := range p.unscored {
+		g.Go(func() error { return score(r) })
+	}
+	_, judged := j.Benchmark.(Judged)
+	var err error
+	if len(p.asks) > 0 {
+		err = j.Policy.Answer(within, p.asks, j.Setting.Generation, func(i int, a Answer) error {
+			r := record(p.asks[i], a)
+			if judged { // the answer must not be lost with its judge
+				r.Verdict = Verdict{Unscorable: notScored}
+				if err := st.add(r); err != nil {
+					return err
+				}
+			}
+			g.Go(func() error { return score(r) })
+			return nil
+		})
+	}
+	if scoring := g.Wait(); scoring != nil { // it is what ended the context for the policy
+		return scoring
+	}
+	return err
+}
+
+func record(ask Ask, a Answer) Record {
+	r := Record{Key: ask.Item.Key, Repeat: ask.Repeat, Messages: a.Messages, Answer: a.Text, Finish: a.Finish, Tokens: a.Tokens, Turns: a.Turns}
+	if r.Messages == nil {
+		r.Messages = ask.Item.Messages
+	}
+	return r
+}
+
+// Digest is the SHA-256 of a file.
+func Digest(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
