@@ -88,7 +88,7 @@ func BenchmarkSampling(c *configs.Config) eval.Sampling {
 	}
 }
 
-// Measure runs the benchmarks on the policy as it is. The answers of step go to eval/NAME/step-N.jsonl, summaries beside them; metrics come
+// Measure runs the benchmarks on the policy as it is. The answers of step go to NAME/step-N.jsonl in a folder of their own; metrics come
 // back as eval_NAME/metric.
 func (r *Rollouts) Measure(ctx context.Context, all []Measured, p eval.Policy, folder string, step int) (map[string]float64, error) {
 	out := map[string]float64{}

@@ -66,7 +66,7 @@ func (t *Trainer) Evaluate(ctx context.Context, step int) (map[string]float64, e
 	if len(t.benchmarks) == 0 {
 		return values, nil
 	}
-	measured, err := t.rollouts.Measure(ctx, t.benchmarks, &Answers{&t.rollouts, t.conversation}, t.dir.join("eval"), step)
+	measured, err := t.rollouts.Measure(ctx, t.benchmarks, &Answers{&t.rollouts, t.conversation}, t.dir.join("eval", "training"), step)
 	if values == nil {
 		values = map[string]float64{}
 	}

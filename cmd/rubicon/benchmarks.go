@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -69,4 +70,18 @@ func openBenchmarks(specs []string, dataDir string, open func() (rewards.Judge, 
 		out = append(out, m)
 	}
 	return out, nil
+}
+
+// reachJudge tries the judge, before anything is sampled, if some benchmark needs it.
+func reachJudge(ctx context.Context, all []trainer.Measured, j *judge) error {
+	for _, b := range all {
+		if _, ok := b.Benchmark.(eval.Judged); !ok {
+			continue
+		}
+		if _, err := j.open(); err != nil {
+			return fmt.Errorf("benchmark %s needs a judge: %w", b.Name, err)
+		}
+		return j.preflight(ctx)
+	}
+	return nil
 }

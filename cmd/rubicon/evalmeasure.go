@@ -37,6 +37,9 @@ func measure(ctx context.Context, c *configs.Config, candidates []candidate, out
 	if err != nil {
 		return err
 	}
+	if err := reachJudge(ctx, all, j); err != nil {
+		return err
+	}
 	m := measuring{openedRun: r, all: all, out: out}
 	for _, cand := range candidates {
 		if err := m.one(ctx, cand, j); err != nil {

@@ -38,6 +38,9 @@ func sftCommand() *cobra.Command {
 
 // sft wires a supervised run and makes it.
 func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
+	if len(c.Eval.Benchmarks) > 0 {
+		return errors.New("eval.benchmarks is set, which sft does not measure between its steps: leave it empty, and measure the checkpoints with rubicon eval RUN --every --benchmark NAME")
+	}
 	r, err := openRun(c, stop)
 	if err != nil {
 		return err
@@ -48,9 +51,6 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 		return fmt.Errorf("training data: %w", err)
 	}
 	var heldOut []trainer.Example
-	if len(c.Eval.Benchmarks) > 0 {
-		return errors.New("eval.benchmarks is set, which sft does not measure between its steps: leave it empty, and measure the checkpoints with rubicon eval RUN --every --benchmark NAME")
-	}
 	if len(c.Eval.Files) > 0 {
 		if heldOut, err = r.examples(c.Eval.Files, c.Eval.MaxRows); err != nil {
 			return fmt.Errorf("held-out data: %w", err)

@@ -120,6 +120,9 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 	if task.Benchmarks, err = openBenchmarks(c.Eval.Benchmarks, c.Eval.DataDir, r.reward.judge.open, judgeWords(c)); err != nil {
 		return task, err
 	}
+	if err := reachJudge(ctx, task.Benchmarks, r.reward.judge); err != nil {
+		return task, err
+	}
 	return task, r.check(ctx, task.Prompts, task.HeldOut)
 }
 
