@@ -34,7 +34,7 @@ manager = TaskManager(include_path=folder)
 
 
 def likelihoods(kind, args):
-    out = lm_eval.simple_evaluate(model=kind, model_args=args, tasks=["rubicon_tiny"], task_manager=manager, log_samples=True, bootstrap_iters=0)
+    out = lm_eval.simple_evaluate(model=kind, model_args=args, tasks=["rubicon_tiny"], task_manager=manager, log_samples=True, bootstrap_iters=0, device="cpu")
     samples = sorted(out["samples"]["rubicon_tiny"], key=lambda s: s["doc_id"])
     return [[(float(r[0]), bool(r[1])) for r in s["filtered_resps"]] for s in samples]
 
