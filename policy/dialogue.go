@@ -27,10 +27,7 @@ func (m *Model) NewDialogue(adapter string, tokens int) (*Dialogue, error) {
 	if _, err := m.named(adapter); err != nil {
 		return nil, err
 	}
-	shared := m.kv // stays the model's
-	m.kv = nil
-	own, err := m.needCache(pagesFor(tokens))
-	m.kv = shared
+	own, err := m.newCache(pagesFor(tokens))
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +112,7 @@ func (d *decoder) alone(ctx context.Context, s *sequence, each func(id int32)) e
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("policy: generation stopped: %w", err)
 		}
-		d.ids, d.pos, d.cacheAt, d.from = d.ids[:0], d.pos[:0], d.cacheAt[:0], d.from[:0]
-		d.rows.tasks, d.drawing = d.rows.tasks[:0], d.drawing[:0]
-		d.assemble()
-		d.forward()
-		if err := d.draw(); err != nil {
+		if err := d.compute(); err != nil {
 			return err
 		}
 		if len(d.drawing) == 0 { // the prompt is not yet fed

@@ -26,6 +26,7 @@ func TestExportRefuses(t *testing.T) {
 	}{
 		{"qwen2", "q4_0", nil, `type "q4_0" is not supported; supported: f32, f16, bf16, q8_0`},
 		{"qwen2", "f16", config(`"rope_scaling": null`, `"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}`), "rope scaling llama3 of a qwen2 model"},
+		{"qwen2", "f16", map[string]func(string) string{"generation_config.json": replace(`"eos_token_id": 999`, `"eos_token_id": [999, 1, 2, 3]`)}, "any of the tokens [999 1 2 3]"},
 		{"qwen2", "f16", tokenizer(`\\p{N}`, `\\p{N}{1,2}`), "smollm, qwen2, llama-bpe"},
 		{"qwen2", "f16", tokenizer(`"NFC"`, `"Sequence", "normalizers": []`), "smollm, qwen2, llama-bpe"},
 		{"smollm", "f16", tokenizer(`"lstrip":false`, `"lstrip":true`), "lstrip"},

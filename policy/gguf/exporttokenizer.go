@@ -225,10 +225,12 @@ func specialTokens(tok *token.Tokenizer, config *tokenizerConfigJSON, c policy.C
 	if id := tok.EOS(); id >= 0 {
 		eos = append([]int32{id}, slices.DeleteFunc(slices.Clone(eos), func(e int32) bool { return e == id })...)
 	}
-	for i, name := range []string{"eos", "eot", "eom"} {
-		if i < len(eos) {
-			add(name, eos[i])
-		}
+	places := []string{"eos", "eot", "eom"}
+	if len(eos) > len(places) {
+		return nil, fmt.Errorf("a text ends at any of the tokens %v; GGUF has a place for %d: shorten eos_token_id in generation_config.json", eos, len(places))
+	}
+	for i, id := range eos {
+		add(places[i], id)
 	}
 	if add("padding", c.Pad); c.Pad == policy.NoToken {
 		add("padding", tok.PAD())

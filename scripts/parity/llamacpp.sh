@@ -13,6 +13,6 @@ go build -o "$work/rubicon" ./cmd/rubicon
 for type in f32 f16 bf16 q8_0; do
 	rm -f "$work/$type.gguf"
 	"$work/rubicon" export gguf --model "$base" --type $type "$work/$type.gguf"
-	"$work/rubicon" generate --model "$work/$type.gguf" --temperature 0 --max-new-tokens 40 <"$here/llamacpp.jsonl" >"$work/$type.jsonl"
+	"$work/rubicon" generate --model "$work/$type.gguf" --temperature 0 --max-new-tokens 40 "$here/llamacpp.jsonl" >"$work/$type.jsonl"
 done
 "$work/llamacpp-venv/bin/python" "$here/llamacpp.py" "$work"
