@@ -66,25 +66,43 @@ func (l *loader) alias(a alias, n *yaml.Node, from string) {
 	case isNull(n) && a.def == "null":
 	case (a.ignore != "" || a.refuse != "") && sameValue(n, a.def):
 	case a.ignore != "":
-		n := Note{a.name, from, "ignored: " + a.ignore}
-		if !slices.ContainsFunc(l.notes, func(m Note) bool { return m.Key == n.Key && m.Text == n.Text && strings.HasSuffix(n.Key, below) }) {
-			l.notes = append(l.notes, n)
-		}
+		l.foreign(a, from, "ignored: "+a.ignore)
 	case a.refuse != "":
 		l.fail(from, a.name, "%s", a.refuse)
 	case a.special != nil:
 		if err := a.special(l, a, n, from); err != nil {
 			l.fail(from, a.name, "%w", err)
+			return
 		}
+		l.tell(a, from)
 	case plain:
 		l.give(a, n, from)
+		l.tell(a, from)
 	default:
 		v, err := a.convert(n)
 		if err != nil {
 			l.fail(from, a.name, "%w", err)
-		} else if v != nil {
+			return
+		}
+		if v != nil {
 			l.give(a, v, from)
 		}
+		l.tell(a, from)
+	}
+}
+
+// tell notes what a name of verl or OpenRLHF, which all have sections, means here.
+func (l *loader) tell(a alias, from string) {
+	if strings.Contains(a.name, ".") {
+		l.foreign(a, from, "means "+a.path)
+	}
+}
+
+// foreign notes what became of a foreign name; that about all names below another is noted once.
+func (l *loader) foreign(a alias, from, text string) {
+	n := Note{a.name, from, text}
+	if !strings.HasSuffix(a.name, below) || !slices.ContainsFunc(l.notes, func(m Note) bool { return m.Key == n.Key }) {
+		l.notes = append(l.notes, n)
 	}
 }
 

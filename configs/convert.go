@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ type Source struct {
 	Name      string   // of the file, for messages; "" if there is none
 	Data      []byte   // YAML or JSON
 	Overrides []string // key=value, which win over the file
-	GPUs      int      // how many the other framework's run has; 0: as the file says, else 1
+	GPUs      int      // how many the other framework's run has, whose batches are per GPU; 0: 1
 }
 
 // Conversion is what such a configuration means here, in one process.
@@ -34,7 +35,6 @@ type framework struct {
 	name  string                 // "TRL"
 	table []alias                // its names
 	skip  func(name string) bool // whether its default is not taken over
-	sft   bool                   // there are no groups
 }
 
 // converter turns the entries of one configuration into a loader's values.
@@ -124,11 +124,9 @@ func (v *converter) finish(gpus int) *Conversion {
 		}
 	}
 	batches := ""
-	if !v.sft {
-		var b grpo.Batching
-		if b, out.Batches = c.Batching(1); out.Batches == nil {
-			batches = b.String()
-		}
+	var b grpo.Batching
+	if b, out.Batches = c.Batching(1); out.Batches == nil {
+		batches = b.String()
 	}
 	out.YAML = v.print(c, out.Missing, batches)
 	return out
@@ -215,4 +213,71 @@ func parseSource(s Source) (*yaml.Node, error) {
 		return nil, nil
 	}
 	return n, nil
+}
+
+// print writes the keys that are not at their default, and those that were written, each with where it comes from.
+func (v *converter) print(c *Config, missing []Note, batches string) []byte {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	sections := map[string]*yaml.Node{"": root}
+	d := Default()
+	for _, f := range v.schema.fields {
+		from, set := v.sources[f.Path]
+		if !set || from == v.defaultFrom() && reflect.DeepEqual(f.get(c).Interface(), f.get(d).Interface()) {
+			continue
+		}
+		value := toNode(f.get(c))
+		comment := v.names[f.Path]
+		if from == v.defaultFrom() {
+			comment = v.defaultFrom() + ": " + comment
+		}
+		if value.Kind == yaml.ScalarNode || value.Style&yaml.FlowStyle != 0 {
+			value.LineComment = comment
+			comment = ""
+		}
+		s := sectionNode(sections, f.Section())
+		s.Content = append(s.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.Key(), HeadComment: comment}, value)
+	}
+	var out bytes.Buffer
+	out.WriteString(v.head(batches))
+	if len(root.Content) > 0 {
+		enc := yaml.NewEncoder(&out)
+		enc.SetIndent(2)
+		if err := enc.Encode(root); err != nil {
+			panic(err) // a buffer takes everything, and all nodes are ours
+		}
+	}
+	if len(missing) > 0 {
+		out.WriteString("\n# Without an equal here:\n")
+	}
+	for _, n := range missing {
+		out.WriteString(comment(n.String()))
+	}
+	return out.Bytes()
+}
+
+// head tells what the file is.
+func (v *converter) head(batches string) string {
+	text := "Made from a configuration of " + v.framework.name + ". Behind each key stands the name that it comes from."
+	if batches != "" {
+		text += " In one process: " + batches + ". With N processes divide optim.gradient_accumulation_steps, and grpo.steps_per_generation if it is set, by N."
+	}
+	return comment(text)
+}
+
+// comment is text as lines of comments.
+func comment(text string) string {
+	return "# " + strings.Join(wrap(text, 120), "\n#   ") + "\n"
+}
+
+// sectionNode is the mapping of a section, linked to those above it when it is first asked for.
+func sectionNode(sections map[string]*yaml.Node, path string) *yaml.Node {
+	if n := sections[path]; n != nil {
+		return n
+	}
+	f := field{Path: path}
+	parent := sectionNode(sections, f.Section())
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	parent.Content = append(parent.Content, text(f.Key()), n)
+	sections[path] = n
+	return n
 }

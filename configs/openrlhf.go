@@ -28,7 +28,6 @@ func openRLHFActor() []alias {
 		{name: "algo.advantage.gamma", def: "1", refuse: "a completion has one reward, at its end: remove it"},
 		{name: "algo.dynamic_filtering_enable", def: "false", path: "grpo.dynamic_sampling"},
 		{name: "algo.dynamic_filtering_range", def: "(0, 1)", refuse: "groups whose rewards are all equal are replaced, others never: remove it"},
-		{name: "critic" + below, ignore: onlyGAE},
 	},
 		ignored("actor.", exact, "gradient_checkpointing_reentrant=false"),
 		ignored("actor.", onlyText, "freeze_visual_encoder=false"),

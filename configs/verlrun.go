@@ -111,6 +111,7 @@ func verlTrainer() []alias {
 		{name: "trainer.device", def: "cuda", path: "device", convert: choose("cuda=", "cpu=cpu")},
 		{name: "trainer.v1.trainer_mode", def: "sync", path: "nothing: sampling and training take turns", convert: choose("sync=")},
 		{name: "trainer.v1" + below, ignore: exact},
+		{name: "critic" + below, ignore: onlyGAE},
 		{name: "ray_kwargs" + below, ignore: "there is no Ray"},
 		{name: "ray_init" + below, ignore: "there is no Ray"},
 		{name: "global_profiler" + below, ignore: exact},
