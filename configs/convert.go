@@ -109,7 +109,7 @@ func (v *converter) putDefaults() {
 	}
 }
 
-// finish resolves everything. What is faulty is left out and listed; a default of the framework that is faulty too.
+// finish resolves everything. What is faulty is left out and listed.
 func (v *converter) finish(gpus int) *Conversion {
 	v.commit()
 	c := Default()
@@ -148,7 +148,7 @@ func (v *converter) scale(c *Config, gpus int) {
 	}
 }
 
-// drop sets keys that are faulty back to the default, until nothing is; each is listed.
+// drop sets keys that are faulty back to the default, until nothing is; each that somebody wrote is listed.
 func (v *converter) drop(c *Config) {
 	d := Default()
 	for range v.schema.fields {
@@ -161,7 +161,9 @@ func (v *converter) drop(c *Config) {
 		f, _ := v.schema.field(path)
 		f.get(c).Set(f.get(d))
 		c.complete()
-		v.errs = append(v.errs, problem{v.sources[path], v.names[path], fmt.Errorf("left out: %s", faults[i].Text)})
+		if from := v.sources[path]; from != v.defaultFrom() {
+			v.errs = append(v.errs, problem{from, v.names[path], fmt.Errorf("left out: %s", faults[i].Text)})
+		}
 		delete(v.sources, path)
 	}
 }
@@ -227,8 +229,11 @@ func (v *converter) print(c *Config, missing []Note, batches string) []byte {
 		}
 		value := toNode(f.get(c))
 		comment := v.names[f.Path]
+		if comment == f.Key() {
+			comment = ""
+		}
 		if from == v.defaultFrom() {
-			comment = v.defaultFrom() + ": " + comment
+			comment = v.defaultFrom() + ": " + v.names[f.Path]
 		}
 		if value.Kind == yaml.ScalarNode || value.Style&yaml.FlowStyle != 0 {
 			value.LineComment = comment
@@ -257,7 +262,7 @@ func (v *converter) print(c *Config, missing []Note, batches string) []byte {
 
 // head tells what the file is.
 func (v *converter) head(batches string) string {
-	text := "Made from a configuration of " + v.framework.name + ". Behind each key stands the name that it comes from."
+	text := "Made from a configuration of " + v.framework.name + ". Behind a key stands the name that it comes from, if that is another."
 	if batches != "" {
 		text += " In one process: " + batches + ". With N processes divide optim.gradient_accumulation_steps, and grpo.steps_per_generation if it is set, by N."
 	}
