@@ -90,7 +90,7 @@ func TestFromTRL(t *testing.T) {
 
 // Without use_peft TRL trains all weights, with its own defaults; a LoraConfig of PEFT has other names and PEFT's defaults.
 func TestFromTRLWithoutAFile(t *testing.T) {
-	c, out := converted(t, FromTRL, "", 0, "per_device_train_batch_size=8", "eval_strategy=no")
+	c, out := converted(t, FromTRL, "", 0, "per_device_train_batch_size=8", "eval_strategy=steps")
 	wantKeys(t, c, map[string]string{"model.trainable": "full", "optim.learning_rate": "1e-06", "checkpoint.save_steps": "500", "grpo.num_generations": "8"})
 	wantNotes(t, "missing", out.Missing, "use_peft", "bf16", "eval_strategy", "reward_funcs", "train_dataset")
 
@@ -101,6 +101,20 @@ func TestFromTRLWithoutAFile(t *testing.T) {
 		"grpo.num_generations": "8", // 1 is refused, so that it is left out
 	})
 	wantNotes(t, "missing", out.Missing, "use_dora", "num_generations", "lernrate", "reward_funcs", "train_dataset")
+}
+
+// A configuration with every name of TRL at its default says nothing that has no equal.
+func TestFromTRLDefaults(t *testing.T) {
+	var args []string
+	for name, def := range goldenDefaults(t) {
+		if name != "vllm_importance_sampling_cap" && name != "activation_checkpointing" { // second names of keys
+			args = append(args, name+"="+def)
+		}
+	}
+	c, out := converted(t, FromTRL, "", 1, args...)
+	wantKeys(t, c, map[string]string{"model.trainable": "full", "optim.learning_rate": "1e-06", "checkpoint.save_steps": "500", "lora.dropout": "0.05"})
+	wantNotes(t, "missing", out.Missing, "reward_funcs", "train_dataset") // which are Python there
+	wantNotes(t, "ignored", out.Ignored)
 }
 
 // 64 prompts of 5 are sampled, and mini-batches of 32 prompts make two optimiser steps of 160 completions, four passes of 40: what

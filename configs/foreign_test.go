@@ -52,6 +52,10 @@ func TestForeignNames(t *testing.T) {
 			mini(c)
 			c.Optim.LearningRate, c.Checkpoint.SaveSteps = 2e-6, 10
 		}},
+		"OpenRLHF's optimiser": {[]string{"actor.adam.betas=[0.9, 0.95]", "actor.adam.weight_decay=0.01", "actor.lr_scheduler=cosine_with_min_lr", "actor.min_lr_ratio=0.1", "actor.lr_warmup_ratio=0.03", "actor.max_norm=0.5"}, func(c *Config) {
+			c.Optim.AdamBeta2, c.Optim.WeightDecay, c.Optim.WarmupSteps, c.Optim.MaxGradNorm = 0.95, 0.01, 0.03, 0.5
+			c.Optim.LRSchedulerType, c.Optim.LRSchedulerKwargs.MinLRRate = "cosine_with_min_lr", ptr(0.1)
+		}},
 		"OpenRLHF's kl":      {[]string{"algo.kl.init_coef=0.01"}, func(c *Config) { c.GRPO.Beta, c.GRPO.KLInReward = 0.01, true }},
 		"OpenRLHF's kl loss": {[]string{"algo.kl.init_coef=0.01", "algo.kl.use_loss=true", "algo.kl.estimator=k3"}, func(c *Config) { c.GRPO.Beta = 0.01 }},
 		"OpenRLHF's clip":    {[]string{"actor.eps_clip_low_high=[0.2, 0.27]"}, func(c *Config) { c.GRPO.Epsilon, c.GRPO.EpsilonHigh = 0.2, ptr(0.27) }},

@@ -68,17 +68,18 @@ func (t *trlSource) read(root *yaml.Node, file string) (err error) {
 	return err
 }
 
-func (t *trlSource) isTrue(name string) bool {
-	return slices.ContainsFunc(t.entries, func(e trlEntry) bool { return e.name == name && strings.EqualFold(e.node.Value, "true") })
+// is tells whether a name is written with a value.
+func (t *trlSource) is(name, value string) bool {
+	return slices.ContainsFunc(t.entries, func(e trlEntry) bool { return e.name == name && strings.EqualFold(e.node.Value, value) })
 }
 
 func (t *trlSource) convert(gpus int) *Conversion {
-	if t.isTrue("bf16") { // TRL rounds float32 weights before it multiplies them, as model.compute_dtype does
+	if t.is("bf16", "true") { // TRL rounds float32 weights before it multiplies them, as model.compute_dtype does
 		t.entries = slices.DeleteFunc(t.entries, func(e trlEntry) bool {
 			return (e.name == "dtype" || e.name == "torch_dtype") && e.node.Value == "float32"
 		})
 	}
-	lora := t.peft || t.isTrue("use_peft")
+	lora := t.peft || t.is("use_peft", "true")
 	names := slices.Concat(trlNames(), trainingNames(), modelNames(), sftNames())
 	if t.peft {
 		peft := peftNames()
@@ -126,7 +127,7 @@ func (t *trlSource) remark(v *converter, lora bool) {
 	if !t.set["bf16"] && !t.set["fp16"] && !t.set["use_cpu"] {
 		say("bf16", "is not set: TRL computes in bfloat16 then, here it is float32; model.compute_dtype: bfloat16 is faster and about as exact as TRL")
 	}
-	if t.set["eval_strategy"] {
+	if t.set["eval_strategy"] && !t.is("eval_strategy", "no") {
 		say("eval_strategy", "TRL evaluates with the sampling of training; here eval is greedy with one completion: set eval.temperature and eval.num_generations_eval for TRL's way")
 	}
 	if !t.set["reward_funcs"] {
