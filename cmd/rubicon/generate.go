@@ -93,7 +93,7 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer l.close()
-	if err := l.encode(rows); err != nil {
+	if err := l.encode(rows, time.Now()); err != nil {
 		return err
 	}
 	p := f.sampling.params(l)

@@ -43,7 +43,7 @@ func openGeneration(t *testing.T, out *pieces, tokens int) (*generation, []gener
 	}
 	rows, err := readRows(strings.NewReader(input.String()), "jsonl")
 	if err == nil {
-		err = l.encode(rows)
+		err = l.encode(rows, time.Now())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -110,10 +110,9 @@ func parseRow(line []byte, format string) (row generateRow, err error) {
 	return row, nil
 }
 
-// encode gives every row its prompt.
-func (l *loaded) encode(rows []generateRow) error {
+// encode gives every row its prompt; now is for chat templates that tell the time.
+func (l *loaded) encode(rows []generateRow, now time.Time) error {
 	var bad faults
-	now := time.Now()
 	for i := range rows {
 		r := &rows[i]
 		var err error

@@ -90,12 +90,13 @@ func exportGGUF(base, adapter, out, dtype string) (err error) {
 		return err
 	}
 	defer closing(&err, files.close)
-	src, tokenizer, err := files.source()
+	src, err := files.source()
 	if err != nil {
 		return err
 	}
-	if files.gguf == nil {
-		defer closing(&err, src.Close)
+	tokenizer, err := files.tokenizerFiles()
+	if err != nil {
+		return err
 	}
 	if adapter != "" {
 		if err := trainer.CheckAdapter(adapter, policy.Fingerprint(src)); err != nil {
@@ -107,20 +108,6 @@ func exportGGUF(base, adapter, out, dtype string) (err error) {
 		return err
 	}
 	return gguf.Export(out, merged, tokenizer, dtype)
-}
-
-// source is the model with its tokenizer's files. That of a folder is the caller's to close.
-func (f *modelFiles) source() (policy.Source, map[string][]byte, error) {
-	if f.gguf != nil {
-		tokenizer, err := f.gguf.TokenizerFiles()
-		return f.gguf, tokenizer, err
-	}
-	tokenizer, err := gguf.ReadTokenizer(f.path)
-	if err != nil {
-		return nil, nil, err
-	}
-	src, err := policy.OpenFolder(f.path)
-	return src, tokenizer, err
 }
 
 // exportMerged imports a GGUF file into a temporary folder first.
