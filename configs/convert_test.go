@@ -148,6 +148,8 @@ func TestFromVerlDefaults(t *testing.T) {
 	c, out := converted(t, FromVerl, "", 1, "algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=8", "data.train_batch_size=256")
 	wantKeys(t, c, map[string]string{"model.trainable": "full", "optim.learning_rate": "1e-06", "optim.weight_decay": "0.01", "grpo.beta": "0", "optim.num_train_epochs": "30"})
 	wantNotes(t, "missing", out.Missing, "data_source")
+	c, _ = converted(t, FromVerl, "", 1, "algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=8", "actor_rollout_ref.rollout.response_length=99")
+	wantKeys(t, c, map[string]string{"rollout.max_completion_length": "99"}) // verl's default of 512 follows it, not the other way round
 	_, out = converted(t, FromVerl, "", 1, "actor_rollout_ref.rollout.n=8")
 	wantNotes(t, "missing", out.Missing, "data_source", "algorithm.adv_estimator")
 }

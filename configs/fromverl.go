@@ -12,7 +12,8 @@ import (
 // command line, a.b=c, +a.b=c, ++a.b=c and ~a.b. ${...} is replaced where it refers to the same configuration. An error means that the
 // source cannot be read at all.
 func FromVerl(s Source) (*Conversion, error) {
-	v := newConverter(framework{"verl", verlNames(), skipVerl})
+	v := newConverter(framework{name: "verl", table: verlNames()})
+	v.skip = v.skipVerl
 	defaults := map[string]string{}
 	for _, a := range v.table {
 		defaults[a.name] = a.def
@@ -88,19 +89,18 @@ func (v *converter) putTree(t *tree) {
 	}
 }
 
-// skipVerl tells whether a default of verl is not taken over.
-func skipVerl(name string) bool {
-	return name == "rollout.n" || strings.Contains(name, "overlong")
+// skipVerl tells whether a default of verl is not taken over: second names, and data.max_response_length where what follows it there is
+// written.
+func (v *converter) skipVerl(name string) bool {
+	return name == "rollout.n" || strings.Contains(name, "overlong") ||
+		name == "data.max_response_length" && v.written[verlSampleAt+"response_length"]
 }
 
 // remarkVerl lists what differs although nothing in the file says so.
 func (v *converter) remarkVerl() {
 	say := func(name, text string) { v.remarks = append(v.remarks, Note{Key: name, Text: text}) }
 	if !v.written["reward.custom_reward_function.path"] && !v.written["custom_reward_function.path"] {
-		say("data_source", "verl chooses a reward by this column: set reward.kind (docs/rewards.md), for GSM8K kind verify with {kind: number, from: hash, column: reward_model.ground_truth}")
-	}
-	if v.layer["rollout.max_completion_length"] == nil && v.written["actor_rollout_ref.rollout.response_length"] {
-		delete(v.pending.kept, "data.max_response_length")
+		say("data_source", "verl chooses a reward by this column: set reward.kind (docs/rewards.md); for GSM8K kind verify with the check {kind: number, from: hash, column: answer}, and data.columns: {answer: reward_model.ground_truth}")
 	}
 }
 

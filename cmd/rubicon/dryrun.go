@@ -103,7 +103,7 @@ func (d *dryRunReport) measure(ctx context.Context, r *openedRun, t *trainer.Tra
 	}
 	asked := r.reward.judge.totals()
 	if err := t.Run(ctx); err != nil {
-		return err
+		return fmt.Errorf("the step of the dry run: %w", err)
 	}
 	if d.after, err = weightsHash(r.Device, params); err != nil {
 		return err
