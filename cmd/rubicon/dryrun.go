@@ -35,7 +35,7 @@ func dryRun(ctx context.Context, c *configs.Config, stop <-chan struct{}) (err e
 		return err
 	}
 	defer closing(&err, t.Close)
-	d := &dryRunReport{run: c, prompts: len(t.Prompts), heldOut: len(t.HeldOut), dir: dir, exact: r.Device.Info().Invariant && c.LoRA.Dropout == 0}
+	d := &dryRunReport{run: c, prompts: len(t.Prompts), heldOut: len(t.HeldOut), dir: dir}
 	if c.Checkpoint.Resume != "" {
 		fmt.Fprintln(r.Console, "note: a dry run begins anew, whatever it would resume from")
 	} else if trainer.Used(c) {
@@ -76,7 +76,6 @@ type dryRunReport struct {
 	steps            int // of the whole run
 	prompts, heldOut int
 	dir              string
-	exact            bool // the sampler's log-probabilities have to be the trainer's to the bit
 
 	memory         int64 // of the device, bytes; 0: unknown
 	before, after  string

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -16,11 +17,13 @@ import (
 func (d *dryRunReport) print(w io.Writer) {
 	v := d.values
 	fmt.Fprintf(w, "\nweights    hash %s before the step, %s after it\n", d.before, d.after)
-	if d.exact {
+	switch most, compared := v["sampling/sampling_logp_difference/max"]; {
+	case !compared:
+		fmt.Fprintln(w, "log-probs  the trainer's are not compared with the sampler's, which knows no dropout")
+	case most == 0:
 		fmt.Fprintln(w, "log-probs  the trainer's are the sampler's, to the bit")
-	} else {
-		fmt.Fprintf(w, "log-probs  the trainer's differ from the sampler's by %.2g on average, at most %.2g\n",
-			v["sampling/sampling_logp_difference/mean"], v["sampling/sampling_logp_difference/max"])
+	default:
+		fmt.Fprintf(w, "log-probs  the trainer's differ from the sampler's by %.2g on average, at most %.2g\n", v["sampling/sampling_logp_difference/mean"], most)
 	}
 	_, completions := d.sampling()
 	fmt.Fprintf(w, "reward     %d completions scored, %.0f%% of them unscorable; %.0f%% of the groups have equal rewards\n", completions,
@@ -29,8 +32,8 @@ func (d *dryRunReport) print(w io.Writer) {
 		fmt.Fprintf(w, "env        %s: reached, %d episodes were played\n", d.run.Env.Kind, completions)
 	}
 	if d.judge != nil {
-		fmt.Fprintf(w, "judge      reached: %.0f calls, %.0f failed, %.0f of %.0f tokens prompts\n", d.judge["judge/calls"], d.judge["judge/errors"],
-			d.judge["judge/prompt_tokens"], d.judge["judge/prompt_tokens"]+d.judge["judge/completion_tokens"])
+		fmt.Fprintf(w, "judge      reached: %.0f calls, %.0f of them failed, %.0f tokens of prompts, %.0f of answers\n", d.judge["judge/calls"], d.judge["judge/errors"],
+			d.judge["judge/prompt_tokens"], d.judge["judge/completion_tokens"])
 	}
 	fmt.Fprintf(w, "memory     %s were held in the step", size(int64(1e9*v["perf/max_memory_allocated_gb"])))
 	if d.memory > 0 {
@@ -50,10 +53,10 @@ func (d *dryRunReport) printDisk(w io.Writer) {
 	samplings, _ := d.sampling()
 	need := int64(n)*d.saved + int64(samplings)*d.sampled
 	fmt.Fprintf(w, "disk       %d checkpoints of %s and the completions: %s", n, size(d.saved), size(need))
-	if free, ok := disk.Free(existing(d.run.OutputDir)); ok {
+	if free, ok := disk.Free(existing(cmp.Or(d.run.Checkpoint.Dir, d.run.OutputDir))); ok {
 		fmt.Fprintf(w, ", %s are free", size(free))
 		if free < need {
-			fmt.Fprintf(w, "\nwarning    the disk is too small: set checkpoint.save_total_limit, or output_dir to another disk")
+			fmt.Fprintf(w, "\nwarning    the disk is too small: set checkpoint.save_total_limit, or checkpoint.dir to a folder on another disk")
 		}
 	}
 	fmt.Fprintln(w)
