@@ -1,12 +1,14 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/disk"
 )
 
 // 100 steps of which every other samples (two optimiser steps of one pass for each generation of two): 50 samplings of 3 s with 64
@@ -50,6 +52,25 @@ func TestDryRunArithmetic(t *testing.T) {
 	d.run.Checkpoint.MetricForBestModel = ""
 	if n := d.checkpoints(); n != 1 {
 		t.Errorf("%d checkpoints without a period, want the last one", n)
+	}
+}
+
+// The disk of a folder that is not there yet is that of the nearest one above it; one that is too small is a warning.
+func TestDryRunDisk(t *testing.T) {
+	d := &dryRunReport{run: configs.Default(), steps: 1, batching: grpo.Batching{GradAccum: 1, StepsPerGeneration: 1, Iterations: 1}}
+	dir := t.TempDir()
+	d.run.OutputDir = filepath.Join(dir, "runs", "mine")
+	if got := existing(d.run.OutputDir); got != dir {
+		t.Errorf("the nearest folder is %s, want %s", got, dir)
+	}
+	_, known := disk.Free(dir)
+	for bytes, small := range map[int64]bool{1: false, 1 << 60: true} {
+		var out strings.Builder
+		d.saved = bytes
+		d.printDisk(&out)
+		if strings.Contains(out.String(), "too small") != (small && known) || strings.Contains(out.String(), "are free") != known {
+			t.Errorf("%d bytes: %s", bytes, &out)
+		}
 	}
 }
 
