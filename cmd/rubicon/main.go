@@ -28,6 +28,9 @@ func main() {
 		os.Exit(exitInterrupted)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "rubicon:", err)
+		if errors.Is(err, syscall.ENOSPC) {
+			fmt.Fprintln(os.Stderr, "the disk is full: make room; the same command with --resume=auto then goes on from the newest checkpoint")
+		}
 		os.Exit(exitError)
 	}
 }

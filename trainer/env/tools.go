@@ -143,6 +143,9 @@ func (e *toolEpisode) run(ctx context.Context, c call) (string, error) {
 	return t.call(ctx, c.Arguments)
 }
 
+// Answer implements Episode.
+func (e *toolEpisode) Answer() string { return e.answer }
+
 // Outcome implements Episode.
 func (e *toolEpisode) Outcome() map[string]float64 {
 	out := map[string]float64{"calls": e.calls, "failed_calls": e.failed, "finished": 0}
