@@ -71,7 +71,11 @@ func (d *decoder) step(ctx context.Context) ([]*sequence, error) {
 	if err != nil || q.idle() {
 		return finished, err
 	}
-	if err := d.compute(); err != nil {
+	d.ids, d.pos, d.cacheAt, d.from = d.ids[:0], d.pos[:0], d.cacheAt[:0], d.from[:0]
+	d.rows.tasks, d.drawing = d.rows.tasks[:0], d.drawing[:0]
+	d.assemble()
+	d.forward()
+	if err := d.draw(); err != nil {
 		return nil, err
 	}
 	for i, s := range d.drawing {
@@ -87,15 +91,6 @@ func (d *decoder) step(ctx context.Context) ([]*sequence, error) {
 		q.leave(s, true)
 	}
 	return finished, nil
-}
-
-// compute feeds the step's tokens and draws the next one of each sequence of d.drawing.
-func (d *decoder) compute() error {
-	d.ids, d.pos, d.cacheAt, d.from = d.ids[:0], d.pos[:0], d.cacheAt[:0], d.from[:0]
-	d.rows.tasks, d.drawing = d.rows.tasks[:0], d.drawing[:0]
-	d.assemble()
-	d.forward()
-	return d.draw()
 }
 
 // assemble chooses the step's rows: of every running sample whose prompt is fed the tokens that are not, and as many

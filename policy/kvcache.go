@@ -44,13 +44,6 @@ func (m *Model) needCache(pages int) (*cache, error) {
 		return m.kv, nil
 	}
 	m.FreeCache()
-	c, err := m.newCache(pages)
-	m.kv = c
-	return c, err
-}
-
-// newCache allocates a cache of so many pages, all free; nil with an error.
-func (m *Model) newCache(pages int) (*cache, error) {
 	rows, width := pages*pageLen, m.dims.kvWidth
 	mem, err := m.dev.Alloc(device.Act, 2*m.cfg.Layers*rows*width)
 	if err != nil {
@@ -62,6 +55,7 @@ func (m *Model) newCache(pages int) (*cache, error) {
 		k.Off, v.Off = 2*l*rows*width, (2*l+1)*rows*width
 		c.k, c.v = append(c.k, k), append(c.v, v)
 	}
+	m.kv = c
 	return c, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/trainer"
 )
@@ -89,26 +90,24 @@ func (f *chatFlags) open(l *loaded, out, log io.Writer) (*chat, error) {
 	if !l.tok.HasChat() {
 		fmt.Fprintln(log, "note: the model has no chat template: messages are plain lines")
 	}
-	sides := map[string]string{"": l.adapter}
-	order := []string{""}
+	c.sides = []*side{{adapter: l.adapter}}
 	if f.compare != "" {
-		sides = map[string]string{"adapter": l.adapter, "base": ""}
-		order = []string{"adapter", "base"}
+		c.sides = []*side{{name: "adapter", adapter: l.adapter}, {name: "base"}}
 	}
-	tokens := f.context
-	if tokens == 0 {
-		tokens = min(chatContext, l.model.Config().MaxPositions)
+	most := l.model.Config().MaxPositions
+	if c.context = f.context; c.context == 0 {
+		c.context = min(chatContext, most)
 	}
-	for _, name := range order {
-		d, err := l.model.NewDialogue(sides[name], tokens)
-		if err != nil {
-			c.close()
-			return nil, err
-		}
-		c.sides = append(c.sides, &side{name: name, dialogue: d})
+	if c.context < 2 || c.context > most {
+		return nil, fmt.Errorf("--context %d: the model's context allows 2 to %d", c.context, most)
 	}
-	return c, nil
+	var err error
+	c.session, err = l.model.NewSession(policy.SessionOptions{MaxBatch: 1, KVTokens: len(c.sides) * (c.context + chatSlack)})
+	return c, err
 }
+
+// chatSlack is room beside a conversation's own tokens: prompt and answer do not share their last pages.
+const chatSlack = 128
 
 // run answers lines until they end.
 func (c *chat) run(ctx context.Context, in io.Reader) error {

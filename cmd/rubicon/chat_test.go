@@ -14,22 +14,27 @@ import (
 	"github.com/rubicon-rl/rubicon/policy/token"
 )
 
-// openChat begins a greedy conversation; out and log are what the user sees.
+// openChat begins a greedy conversation; out and log are what the user sees. l is the same model once more, to compare with.
 func openChat(t *testing.T, change func(*chatFlags)) (c *chat, l *loaded, out, log *bytes.Buffer) {
 	t.Helper()
 	f := chatFlags{modelFlags: modelFlags{model: "embedded:quickstart", dtype: "auto"}}
 	f.sampling = samplingFlags{seed: 1, p: policy.SamplingParams{TopP: 1, RepetitionPenalty: 1, MaxNewTokens: 40}}
 	change(&f)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	l, err := f.load(t.Context())
+	load := func() *loaded {
+		l, err := f.load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.close)
+		return l
+	}
+	out, log = &bytes.Buffer{}, &bytes.Buffer{}
+	c, err := f.open(load(), out, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.close)
-	out, log = &bytes.Buffer{}, &bytes.Buffer{}
-	if c, err = f.open(l, out, log); err != nil {
-		t.Fatal(err)
-	}
+	l = load()
 	t.Cleanup(c.close)
 	return c, l, out, log
 }
@@ -184,5 +189,36 @@ func TestChatFull(t *testing.T) {
 	text, err := os.ReadFile(path)
 	if err != nil || strings.Count(string(text), "\n") != 1 || !strings.Contains(string(text), `"content":"Name exactly 2 tools."`) {
 		t.Errorf("saved %s, %v", text, err)
+	}
+}
+
+// Two conversations go on until the context is full, also after messages were taken back and begun anew: what is kept of them never
+// stands in the way of an answer.
+func TestChatFillsItsContext(t *testing.T) {
+	c, _, _, _ := openChat(t, func(f *chatFlags) {
+		f.model, f.adapter = golden.Path("models", "qwen2"), golden.Path("lora", "qwen2-all-plain", "adapter")
+		f.compare, f.sampling.p.MaxNewTokens, f.context = "base", 6, 100
+	})
+	said := 0
+	for n := 0; ; n++ {
+		err := c.say(t.Context(), strings.Repeat("yes ", n%3+1))
+		if err != nil {
+			if !strings.Contains(err.Error(), "fills its 100 tokens") {
+				t.Fatal(err)
+			}
+			break
+		}
+		if said++; n%4 == 3 {
+			if err := c.undo(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if said < 6 {
+		t.Errorf("only %d messages were answered", said)
+	}
+	c.reset()
+	if err := c.say(t.Context(), "yes"); err != nil {
+		t.Error(err)
 	}
 }

@@ -25,6 +25,8 @@ type chat struct {
 	seed     uint64
 	asked    uint64 // messages so far, those taken back included: each has random numbers of its own
 	system   string
+	context  int             // longest conversation, tokens
+	session  *policy.Session // keeps what is computed of the conversations
 	sides    []*side
 	// stoppable is a context that the user can end, for one answer.
 	stoppable func(context.Context) (context.Context, context.CancelFunc)
@@ -33,7 +35,7 @@ type chat struct {
 // side is a conversation with one model.
 type side struct {
 	name      string // "" if it is the only one
-	dialogue  *policy.Dialogue
+	adapter   string
 	exchanges []exchange
 }
 
@@ -44,11 +46,7 @@ type exchange struct {
 	ended        bool    // the answer ends in an end token
 }
 
-func (c *chat) close() {
-	for _, s := range c.sides {
-		s.dialogue.Close()
-	}
-}
+func (c *chat) close() { c.session.Close() }
 
 // say answers a message on all sides.
 func (c *chat) say(ctx context.Context, user string) error {
@@ -70,32 +68,55 @@ func (c *chat) answer(ctx context.Context, s *side, user string) error {
 	if err != nil {
 		return err
 	}
+	room := c.context - len(prompt)
+	if room < 1 {
+		return fmt.Errorf("the conversation fills its %d tokens: /undo, /reset, or begin with a larger --context", c.context)
+	}
 	if s.name != "" {
 		fmt.Fprintf(c.out, "%s: ", s.name)
 	}
-	ctx, done := c.stoppable(ctx)
-	defer done()
-	stream := c.tok.Stream(true)
-	request := policy.Request{Prompt: prompt, Stream: []uint64{c.seed, c.asked}}
-	sample, err := s.dialogue.Continue(ctx, request, c.sampling, func(id int32) { fmt.Fprint(c.out, stream.Push(id)) })
-	stopped := errors.Is(err, context.Canceled)
-	if err != nil && !stopped {
-		if errors.Is(err, policy.ErrDialogueFull) {
-			return fmt.Errorf("the conversation fills its %d tokens: /undo, /reset, or begin with a larger --context", s.dialogue.Limit())
-		}
+	tokens, finish, err := c.sample(ctx, s, prompt, room)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintln(c.out, stream.Flush())
-	switch {
-	case stopped:
+	switch finish {
+	case "":
 		fmt.Fprintln(c.log, "(stopped)")
-	case sample.Finish == policy.FinishLength:
-		fmt.Fprintf(c.log, "(cut after %d tokens)\n", len(sample.Tokens))
+	case policy.FinishLength:
+		fmt.Fprintf(c.log, "(cut after %d tokens)\n", len(tokens))
 	}
 	s.exchanges = append(s.exchanges, exchange{
-		user: user, answer: c.tok.Decode(sample.Tokens, true), ids: append(prompt, sample.Tokens...), ended: sample.Finish == policy.FinishEOS,
+		user: user, answer: c.tok.Decode(tokens, true), ids: append(prompt, tokens...), ended: finish == policy.FinishEOS,
 	})
 	return nil
+}
+
+// sample prints the answer to a prompt as it is drawn, and returns it with how it ended; finish "": the user stopped it.
+func (c *chat) sample(ctx context.Context, s *side, prompt []int32, room int) (tokens []int32, finish string, err error) {
+	ctx, done := c.stoppable(ctx)
+	defer done()
+	stream, params := c.tok.Stream(true), c.sampling
+	params.MaxNewTokens = min(params.MaxNewTokens, room)
+	ticket, err := c.session.Add(policy.Asked{
+		Request: policy.Request{Prompt: prompt, N: 1, Stream: []uint64{c.seed, c.asked}}, Params: params, Adapter: s.adapter, LogProbs: -1,
+		Listen: func(e policy.Event) {
+			fmt.Fprint(c.out, stream.Push(e.Token))
+			tokens, finish = append(tokens, e.Token), e.Finish
+		},
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	for finish == "" && ctx.Err() == nil {
+		if _, err := c.session.Step(ctx); err != nil && ctx.Err() == nil {
+			return nil, "", err
+		}
+	}
+	if finish == "" {
+		c.session.Cancel(ticket)
+	}
+	fmt.Fprintln(c.out, stream.Flush())
+	return tokens, finish, nil
 }
 
 // prompt is the side's conversation with the user's next message, up to where the answer begins.
