@@ -197,13 +197,13 @@ func TestChatFull(t *testing.T) {
 func TestChatFillsItsContext(t *testing.T) {
 	c, _, _, _ := openChat(t, func(f *chatFlags) {
 		f.model, f.adapter = golden.Path("models", "qwen2"), golden.Path("lora", "qwen2-all-plain", "adapter")
-		f.compare, f.sampling.p.MaxNewTokens, f.context = "base", 6, 100
+		f.compare, f.sampling.p.MaxNewTokens, f.context = "base", 6, 220
 	})
 	said := 0
 	for n := 0; ; n++ {
 		err := c.say(t.Context(), strings.Repeat("yes ", n%3+1))
 		if err != nil {
-			if !strings.Contains(err.Error(), "fills its 100 tokens") {
+			if !strings.Contains(err.Error(), "fills its 220 tokens") {
 				t.Fatal(err)
 			}
 			break
