@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rubicon-rl/rubicon/internal/golden"
+
 	"github.com/rubicon-rl/rubicon/internal/device"
 )
 
@@ -80,7 +82,7 @@ func randomAsked(random *rand.Rand, vocab int, history [][]int32, i int) Asked {
 // with it or takes its place in a cache that is too small for all.
 func TestSessionGivesWhatGenerateGives(t *testing.T) {
 	m := loadTiny(t, openCPU(t), "qwen2", LoadOptions{})
-	must(t, m.AddAdapter("x", LoRAConfig{R: 2, Alpha: 64, TargetModules: []string{"q_proj", "down_proj"}}, 3))
+	must(t, m.LoadAdapter("x", golden.Path("lora", "qwen2-all-plain", "adapter")))
 	for round := range 4 {
 		random := rand.New(rand.NewPCG(uint64(round), 1))
 		s := startSession(t, m, SessionOptions{MaxBatch: 2 + random.IntN(6), KVTokens: []int{1280, 12 * pageLen * 2}[round%2], PrefillChunk: 1 + random.IntN(64)})

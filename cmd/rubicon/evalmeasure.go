@@ -77,6 +77,7 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w (what is done is kept in %s: the same command goes on)", b.Name, cand.label, err, job.File)
 		}
+		result.Label = cand.label
 		m.results = append(m.results, result)
 	}
 	return nil
