@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), serveCommand(), logprobsCommand(), tokenizeCommand(),
+	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), chatCommand(), serveCommand(), logprobsCommand(), tokenizeCommand(),
 		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), configCommand(), doctorCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
