@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 )
 
@@ -77,7 +78,7 @@ func (c *core) run(ctx context.Context, s stepper) error {
 func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 	step, last := c.state.Step, c.state.Step == c.total
 	if c.due(c.Config.Track.LoggingSteps.Every(c.total)) || last || step == 1 && c.Config.Track.LoggingFirstStep {
-		c.state.Latest["perf/max_memory_allocated_gb"] = c.memory()
+		c.measureState()
 		if err := c.log(); err != nil {
 			return err
 		}
@@ -126,6 +127,20 @@ func (c *core) measure(ctx context.Context, s stepper) (map[string]float64, erro
 	c.clock("timing_s/testing", began)
 	return values, c.record(values)
 }
+
+// measureState notes what a line of metrics says of the run as it stands.
+func (c *core) measureState() {
+	latest := c.state.Latest
+	latest["param_norm"] = math.Sqrt(c.params.Squares(c.Device))
+	latest["perf/max_memory_allocated_gb"] = c.memory()
+	latest["perf/checkpoint_gb"] = float64(c.params.Len) * checkpointBytes / 1e9
+	if free, err := c.DiskFree(c.dir.saved); err == nil { // a file system that cannot say is no reason to stop
+		latest["perf/disk_free_gb"] = float64(free) / 1e9
+	}
+}
+
+// checkpointBytes is what a checkpoint has of each trained parameter: itself and AdamW's two moments, float32.
+const checkpointBytes = 12
 
 // memory is what the device and this process hold, GB.
 func (c *core) memory() float64 {
