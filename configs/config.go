@@ -52,6 +52,7 @@ func Default() *Config {
 			JudgeModel:     JudgeModel{MaxTokens: 2048, Timeout: 120, MaxConcurrency: 16},
 			ResponseFormat: "auto", SendSeed: true, MaxRetries: 5, RetryMin: 1, RetryMax: 60, MaxElapsed: 600,
 			MaxFailures: 20, Cooldown: 30, MaxOutage: 300, CacheMB: 1024,
+			Audit: JudgeAudit{Samples: 16, JudgeModel: JudgeModel{MaxTokens: 2048, Timeout: 120, MaxConcurrency: 16}},
 		},
 		Embedder:   Embedder{Timeout: 60, MaxConcurrency: 4},
 		Checkpoint: Checkpoint{SaveSteps: 50},

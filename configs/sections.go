@@ -148,7 +148,15 @@ type Judge struct {
 	CacheMB        int                   `yaml:"cache_mb" min:"1" doc:"Size of the cache, MiB; the oldest answers go first."`
 	Record         string                `yaml:"record" doc:"File that every question and its answer are added to. Empty: none."`
 	Replay         string                `yaml:"replay" doc:"File of recorded answers to take instead of asking; an unknown question is an error. Empty: ask."`
+	Audit          JudgeAudit            `yaml:"audit" doc:"An independent judge, which now and then answers a sample of the questions too (docs/health.md#judge-drift). Its tokens do not count in the budget."`
 	Tiers          map[string]JudgeModel `yaml:"tiers" doc:"Other models or limits for single kinds of question, score, analyze, summarize, query or update: a map of each to the first twelve keys of this section. What it leaves out is as in this section."`
+}
+
+// JudgeAudit is how an independent judge is asked.
+type JudgeAudit struct {
+	Steps      Period `yaml:"steps" min:"0" doc:"Steps between two audits. Below 1: a share of all steps. 0: none."`
+	Samples    int    `yaml:"samples" min:"1" doc:"Questions that it is asked in an audit."`
+	JudgeModel `yaml:",inline"`
 }
 
 // JudgeModel is one model that can be asked, and how.

@@ -51,8 +51,13 @@ func (c *Config) faults() []Fault {
 	fs.optim(c)
 	fs.schedule(c.Optim)
 	fs.reward(c.Reward)
+	fs.judge(c.Judge)
 	fs.checkpoint(c)
 	return fs
+}
+
+func (fs *faulty) judge(j Judge) {
+	fs.check(j.Audit.Steps == 0 || j.Audit.URL != "", "judge.audit.url", "is empty: set it to the server of a judge that is independent of judge.model, or judge.audit.steps to 0")
 }
 
 func (fs *faulty) model(c *Config) {

@@ -115,6 +115,7 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 		return task, err
 	}
 	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()
+	task.Auditor = r.reward.judge.auditor()
 	task.Episodes = r.episodes
 	task.Conversation = r.conversation()
 	if task.Benchmarks, err = openBenchmarks(c.Eval.Benchmarks, c.Eval.DataDir, r.reward.judge.open, judgeWords(c)); err != nil {

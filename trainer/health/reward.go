@@ -68,20 +68,17 @@ func noSignal(h *history) string {
 		"set grpo.dynamic_sampling, or raise grpo.num_generations", 100*share, reward)
 }
 
-const (
-	fullRubric    = 0.8  // share of (group, criterion) pairs
-	fullCriterion = 0.95 // share of the groups
-)
+const full = 0.8 // share of (group, criterion) pairs, and of the groups for one criterion
 
 func saturatedRubric(h *history) string {
 	for _, name := range h.named("rubric/saturated_frac") {
 		share, ok := h.now(name)
-		if !ok || share < fullRubric {
+		if !ok || share < full {
 			continue
 		}
 		text := fmt.Sprintf("all completions of a group meet %.0f%% of the criteria in full, so that the rubric tells them no longer apart: ask for more, or let amaris or rare change it", 100*share)
-		if full := h.full(strings.TrimSuffix(name, "_frac") + "/"); full != nil {
-			text += "; met in full: " + strings.Join(full, ", ")
+		if ids := h.full(strings.TrimSuffix(name, "_frac") + "/"); ids != nil {
+			text += "; met in full: " + strings.Join(ids, ", ")
 		}
 		return text
 	}
@@ -93,7 +90,7 @@ func (h *history) full(prefix string) []string {
 	var out []string
 	for _, name := range h.recent[len(h.recent)-1].Names() {
 		if id, ok := strings.CutPrefix(name, prefix); ok {
-			if share, ok := h.now(name); ok && share >= fullCriterion {
+			if share, ok := h.now(name); ok && share >= full {
 				out = append(out, id)
 			}
 		}
