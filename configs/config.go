@@ -57,7 +57,7 @@ func Default() *Config {
 		Embedder:   Embedder{Timeout: 60, MaxConcurrency: 4},
 		Checkpoint: Checkpoint{SaveSteps: 50},
 		Eval:       Eval{DataDir: "data", EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy, Server: EvalServer{Timeout: 600, MaxConcurrency: 16}},
-		Track:      Track{LoggingSteps: 10, Progress: "auto"},
+		Track:      Track{LoggingSteps: 10, Progress: "auto", Project: "rubicon", PrometheusAddr: "127.0.0.1:9464", Python: "python3"},
 	}
 	c.complete()
 	return c

@@ -245,10 +245,15 @@ type EvalServer struct {
 
 // Track is what a run tells.
 type Track struct {
-	LoggingSteps          Period `yaml:"logging_steps" min:"0" doc:"Steps that one line of metrics is the mean of. Below 1: a share of all steps. 0: none."`
-	LoggingFirstStep      bool   `yaml:"logging_first_step" doc:"Log the first step by itself too."`
-	LogCompletions        bool   `yaml:"log_completions" doc:"Show a table of prompts, completions and rewards with every line of metrics. All of them are in completions/ in any case."`
-	NumCompletionsToPrint int    `yaml:"num_completions_to_print" min:"0" doc:"Rows of that table. 0: all."`
-	LogUniquePrompts      bool   `yaml:"log_unique_prompts" doc:"Only one row for each prompt in that table."`
-	Progress              string `yaml:"progress" enum:"auto|bar|plain|off" doc:"Progress on the terminal. auto: a bar on a terminal, plain lines otherwise."`
+	LoggingSteps          Period   `yaml:"logging_steps" min:"0" doc:"Steps that one line of metrics is the mean of. Below 1: a share of all steps. 0: none."`
+	LoggingFirstStep      bool     `yaml:"logging_first_step" doc:"Log the first step by itself too."`
+	LogCompletions        bool     `yaml:"log_completions" doc:"Show a table of prompts, completions and rewards with every line of metrics. All of them are in completions/ in any case."`
+	NumCompletionsToPrint int      `yaml:"num_completions_to_print" min:"0" doc:"Rows of that table. 0: all."`
+	LogUniquePrompts      bool     `yaml:"log_unique_prompts" doc:"Only one row for each prompt in that table."`
+	To                    []string `yaml:"to" doc:"Trackers that metrics go to besides metrics.jsonl: tensorboard, wandb, mlflow, prometheus (docs/trackers.md). One that is slow or gone never stops a run."`
+	Project               string   `yaml:"project" doc:"Project of wandb, and experiment of mlflow, that the run belongs to."`
+	MLflowURI             string   `yaml:"mlflow_uri" doc:"URL of the tracking server of mlflow. Empty: the environment's MLFLOW_TRACKING_URI."`
+	PrometheusAddr        string   `yaml:"prometheus_addr" doc:"Address at which prometheus finds /metrics while the run goes on. Without a host name, as in :9464, other machines reach it too."`
+	Python                string   `yaml:"python" doc:"Python that has the client of wandb."`
+	Progress              string   `yaml:"progress" enum:"auto|bar|plain|off" doc:"Progress on the terminal. auto: a bar on a terminal, plain lines otherwise."`
 }

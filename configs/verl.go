@@ -64,8 +64,8 @@ func verlNames() []alias {
 		{name: "trainer.experiment_name", path: "run_name"},
 		{name: "trainer.default_local_dir", path: "output_dir"},
 		{name: "trainer.resume_mode", path: "checkpoint.resume", convert: choose("auto=auto", "disable=")},
-		{name: "trainer.logger", ignore: "metrics.jsonl is always written"},
-		{name: "trainer.project_name", ignore: "only trackers on the network use it"},
+		{name: "trainer.logger", ignore: "metrics.jsonl is always written; see track.to"},
+		{name: "trainer.project_name", path: "track.project"},
 	}
 	for _, name := range []string{"trainer.nnodes", "trainer.n_gpus_per_node"} {
 		table = append(table, alias{name: name, ignore: "the launcher decides how many processes there are"})

@@ -39,6 +39,8 @@ type Parts struct {
 	// Lock is held while the run uses the model, and not while it asks rewards, whose judge may be the same model. nil: no
 	// one else uses it.
 	Lock sync.Locker
+	// Track starts the trackers of a run that has made so many steps. nil: there are none beside metrics.jsonl.
+	Track func(step int) track.Trackers
 	// DiskFree is what a folder's disk has left for this user, bytes. nil: the system says.
 	DiskFree func(dir string) (int64, error)
 }
@@ -81,6 +83,7 @@ type core struct {
 	dir      *Dir
 	metrics  *track.JSONL
 	health   *healthLog
+	trackers track.Trackers
 	state    State
 	loss     float64            // of this step so far
 	tokens   int                // computed in this step's passes, a shared prompt once
@@ -149,6 +152,9 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 	}
 	if err := c.writeConfig(); err != nil {
 		return err
+	}
+	if c.Track != nil {
+		c.trackers = c.Track(c.state.Step)
 	}
 	c.peak = peak(c.Device, c.Model.WeightType(), c.Now)
 	c.Console.Total = c.total
@@ -247,7 +253,7 @@ func (c *core) epoch() float64 {
 func (c *core) record(values map[string]float64) error {
 	values["epoch"] = c.epoch()
 	r := track.Record{Step: c.state.Step, Values: values}
-	if err := (track.Multi{c.metrics, c.Console}).Log(r); err != nil {
+	if err := (track.Multi{c.metrics, c.Console, c.trackers}).Log(r); err != nil {
 		return err
 	}
 	return c.health.log(r, c.Console)

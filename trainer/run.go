@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"runtime"
+
+	"github.com/rubicon-rl/rubicon/trainer/track"
 )
 
 // stepper is a kind of training.
@@ -19,7 +22,7 @@ type stepper interface {
 }
 
 // run makes the run's steps; between two of them it logs, evaluates and saves, in this order, so that a checkpoint
-// knows the best evaluation and a resumed run writes every line once.
+// knows the best evaluation and a resumed run writes every line once. Trackers are told the end before it returns.
 func (c *core) run(ctx context.Context, s stepper) error {
 	if c.Lock != nil {
 		c.Lock.Lock()
@@ -28,6 +31,13 @@ func (c *core) run(ctx context.Context, s stepper) error {
 	if err := c.begin(ctx, s.load); err != nil {
 		return err
 	}
+	err := c.advance(ctx, s)
+	c.trackers.Close(c.end(err))
+	return err
+}
+
+// advance makes the steps that are left.
+func (c *core) advance(ctx context.Context, s stepper) error {
 	if c.state.Step == 0 && c.Config.Eval.EvalOnStart {
 		if _, err := c.measure(ctx, s); err != nil {
 			return err
@@ -72,6 +82,26 @@ func (c *core) run(ctx context.Context, s stepper) error {
 		return ErrInterrupted
 	}
 	return nil
+}
+
+// end is the end of the run as trackers are told it.
+func (c *core) end(err error) track.End {
+	e := track.End{Status: track.Failed, Files: map[string]string{}}
+	switch {
+	case err == nil:
+		e.Status = track.Finished
+	case errors.Is(err, ErrInterrupted), errors.Is(err, ErrPaused):
+		e.Status = track.Interrupted
+	}
+	for _, name := range []string{"config.yaml", "metrics.jsonl", "health.jsonl", "rubrics/log.jsonl"} {
+		e.Files[name] = c.dir.join(filepath.FromSlash(name))
+	}
+	if c.Adapter != "" { // all weights are too much to keep in two places
+		for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+			e.Files["adapter/"+name] = filepath.Join(stepFolder(c.dir.saved, c.state.Step), name)
+		}
+	}
+	return e
 }
 
 // between does what is due after a step.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -143,6 +144,10 @@ func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
 	lock := &deviceLock{}
 	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock}}
 	r.Now = r.Console.Now
+	var err error
+	if r.Track, err = openTrackers(c, os.Getenv, r.Console); err != nil {
+		return nil, err
+	}
 	files, err := openFiles(c.Model.Path)
 	if err != nil {
 		return nil, err
