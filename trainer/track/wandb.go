@@ -50,7 +50,7 @@ func (w *Wandb) Begin(ctx context.Context) error {
 	if err := w.start(ctx); err != nil {
 		w.lost = fmt.Errorf("%w; %s", err, w.later())
 	}
-	begin := map[string]any{"id": w.id, "name": w.run.Name, "project": w.run.Project, "config": w.run.Config, "dir": w.path("")}
+	begin := map[string]any{"id": w.id, "name": w.run.Name, "project": w.run.Project, "config": w.run.Config}
 	if err := w.write(ctx, map[string]any{"begin": begin}); err != w.lost {
 		return err
 	}
@@ -118,8 +118,12 @@ func (w *Wandb) Send(ctx context.Context, r Record, at time.Time) error {
 func (w *Wandb) End(ctx context.Context, e End) error {
 	files := []string{}
 	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+		within, err := filepath.Rel(w.run.Dir, e.Files[name])
+		if err != nil || !filepath.IsLocal(within) {
+			continue // the client keeps names below a folder
+		}
 		if _, err := os.Stat(e.Files[name]); !errors.Is(err, fs.ErrNotExist) {
-			files = append(files, e.Files[name])
+			files = append(files, filepath.ToSlash(within))
 		}
 	}
 	err := w.write(ctx, map[string]any{"end": map[string]any{"status": e.Status, "files": files}})
@@ -150,7 +154,9 @@ func (w *Wandb) write(ctx context.Context, v any) error {
 	if _, err := w.pipe.Write(b); err != nil { // half a line may be written: this client is of no more use
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		w.lost = errors.Join(err, w.stop(gone))
+		if w.lost = w.stop(gone); w.lost == nil {
+			w.lost = err
+		}
 	}
 	return w.lost
 }

@@ -5,6 +5,7 @@ its environment variables (WANDB_API_KEY, WANDB_MODE, WANDB_ENTITY, ...) mean wh
 """
 
 import json
+import os
 import signal
 import sys
 
@@ -15,6 +16,8 @@ try:
 except ImportError:
     sys.exit(3)  # rubicon says what to do
 
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the run
+
 
 def main():
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run ends first
@@ -23,13 +26,13 @@ def main():
         event = json.loads(line)
         if "begin" in event:
             if run is None:  # a file holds one beginning for each time that the run was started
-                run = wandb.init(dir=event["begin"].pop("dir"), resume="allow", **event["begin"])
+                run = wandb.init(dir=os.path.join(FOLDER, "track"), resume="allow", **event["begin"])
                 run.define_metric("global_step")
                 run.define_metric("*", step_metric="global_step", step_sync=True)
         elif "end" in event:
             status = event["end"]["status"]
             for path in event["end"]["files"]:
-                run.save(path, policy="now")
+                run.save(os.path.join(FOLDER, path), base_path=FOLDER, policy="now")
         else:
             run.log({**event["values"], "global_step": event["step"], "_timestamp": event["time"]})
     if run is not None:
