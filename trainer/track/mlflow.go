@@ -224,7 +224,9 @@ type refusal struct {
 	text   string
 }
 
-func (r refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.status, http.StatusText(r.status), r.text) }
+func (r refusal) Error() string {
+	return fmt.Sprintf("%d %s: %s", r.status, http.StatusText(r.status), r.text)
+}
 
 func isStatus(err error, status int) bool {
 	r, ok := errors.AsType[refusal](err)

@@ -22,7 +22,9 @@ type TensorBoard struct {
 }
 
 // NewTensorBoard makes the sink of a run.
-func NewTensorBoard(run Run, now func() time.Time) *TensorBoard { return &TensorBoard{run: run, now: now} }
+func NewTensorBoard(run Run, now func() time.Time) *TensorBoard {
+	return &TensorBoard{run: run, now: now}
+}
 
 // Begin implements Sink. Where a run is resumed, TensorBoard forgets what older files have of later steps.
 func (t *TensorBoard) Begin(context.Context) error {
@@ -111,7 +113,11 @@ func textEvent(at time.Time, step int, name, markdown string) []byte {
 }
 
 func event(at time.Time, step int) message {
-	return message{}.double(1, float64(at.UnixNano())/1e9).number(2, uint64(step))
+	m := message{}.double(1, float64(at.UnixNano())/1e9)
+	if step == 0 {
+		return m // as protocol buffers write a 0
+	}
+	return m.number(2, uint64(step))
 }
 
 // message is a protocol buffer's bytes, to which fields are added.
