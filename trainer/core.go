@@ -256,7 +256,7 @@ func (c *core) record(values map[string]float64) error {
 	if err := (track.Multi{c.metrics, c.Console, c.trackers}).Log(r); err != nil {
 		return err
 	}
-	return c.health.log(r, c.Console)
+	return c.health.log(r, c.Console.Warn)
 }
 
 // writeJSON writes v to path, making its folder.

@@ -3,7 +3,6 @@ package trainer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/rubicon-rl/rubicon/trainer/health"
@@ -29,7 +28,7 @@ func openHealth(path, metrics string) (*healthLog, error) {
 	}
 	h := &healthLog{f: f}
 	for _, r := range records {
-		if err := h.log(r, io.Discard); err != nil {
+		if err := h.log(r, func(string) {}); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -37,8 +36,8 @@ func openHealth(path, metrics string) (*healthLog, error) {
 	return h, nil
 }
 
-// log diagnoses r, and tells w and the file what begins or ends with it.
-func (h *healthLog) log(r track.Record, w io.Writer) error {
+// log diagnoses r, and tells people and the file what begins or ends with it.
+func (h *healthLog) log(r track.Record, tell func(text string)) error {
 	for _, f := range h.monitor.Observe(r) {
 		line, err := json.Marshal(f)
 		if err != nil {
@@ -47,7 +46,7 @@ func (h *healthLog) log(r track.Record, w io.Writer) error {
 		if _, err := h.f.Write(append(line, '\n')); err != nil {
 			return fmt.Errorf("health log: %w", err)
 		}
-		fmt.Fprintf(w, "health     %s\n", f)
+		tell("health     " + f.String())
 	}
 	return nil
 }

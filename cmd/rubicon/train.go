@@ -16,6 +16,7 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards"
 	"github.com/rubicon-rl/rubicon/rewards/arco"
 	"github.com/rubicon-rl/rubicon/trainer"
+	"github.com/rubicon-rl/rubicon/trainer/track"
 )
 
 // runFlags are what train and sft take.
@@ -23,6 +24,8 @@ type runFlags struct {
 	files  []string
 	resume string
 	dry    bool
+	quiet  bool
+	json   bool
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -30,10 +33,30 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on from a checkpoint: newest (also without a value), auto (start if there is none), or its path")
 	cmd.Flags().Lookup("resume").NoOptDefVal = "newest"
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "load everything, print the plan, and stop before the first step")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, as track.progress=off")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print every line of metrics on stdout, as metrics.jsonl has it")
 }
 
-// load reads the configuration; --resume is checkpoint.resume.
+// runOptions are how a run is made, beside its configuration.
+type runOptions struct {
+	dry   bool
+	lines io.Writer       // gets every line of metrics; nil: nobody
+	stop  <-chan struct{} // closed: finish the step and save
+}
+
+func (f *runFlags) options(cmd *cobra.Command) runOptions {
+	o := runOptions{dry: f.dry, stop: interrupts()}
+	if f.json {
+		o.lines = cmd.OutOrStdout()
+	}
+	return o
+}
+
+// load reads the configuration; --resume is checkpoint.resume, --quiet is track.progress. w is told of notes.
 func (f *runFlags) load(overrides []string, w io.Writer) (*configs.Config, error) {
+	if f.quiet {
+		overrides, w = append(overrides, "track.progress=off"), io.Discard
+	}
 	for _, o := range overrides {
 		if f.resume == "newest" && !strings.Contains(o, "=") {
 			return nil, fmt.Errorf("%s is not key=value; to resume from it, write --resume=%s", o, o)
@@ -55,7 +78,7 @@ func trainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return train(cmd.Context(), c, f.dry, interrupts())
+			return train(cmd.Context(), c, f.options(cmd))
 		},
 	}
 	f.add(cmd)
@@ -63,8 +86,8 @@ func trainCommand() *cobra.Command {
 }
 
 // train wires a GRPO run: data, reward, model, trainer; and makes it.
-func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
-	r, err := openRun(c, stop)
+func train(ctx context.Context, c *configs.Config, o runOptions) (err error) {
+	r, err := openTraining(c, o)
 	if err != nil {
 		return err
 	}
@@ -88,7 +111,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 		return err
 	}
 	defer closing(&err, t.Close)
-	if err := r.announce(t.Plan()); err != nil || dry {
+	if err := r.announce(t.Plan()); err != nil || o.dry {
 		return err
 	}
 	if err := t.Run(ctx); err != nil {
@@ -140,14 +163,25 @@ type openedRun struct {
 	episodes  *trainer.Episodes // nil: completions have one turn
 }
 
-func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
-	lock := &deviceLock{}
-	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock}}
-	r.Now = r.Console.Now
-	var err error
-	if r.Track, err = openTrackers(c, os.Getenv, r.Console); err != nil {
+// openTraining opens a run that is going to make steps, with its trackers.
+func openTraining(c *configs.Config, o runOptions) (*openedRun, error) {
+	console := newConsole(c)
+	console.JSON = o.lines
+	trackers, err := openTrackers(c, os.Getenv, console)
+	if err != nil {
 		return nil, err
 	}
+	r, err := openRun(c, console, o.stop)
+	if err == nil {
+		r.Track = trackers
+	}
+	return r, err
+}
+
+func openRun(c *configs.Config, console *track.Console, stop <-chan struct{}) (*openedRun, error) {
+	lock := &deviceLock{}
+	r := &openedRun{Parts: trainer.Parts{Config: c, Console: console, Stop: stop, Lock: lock}}
+	r.Now = r.Console.Now
 	files, err := openFiles(c.Model.Path)
 	if err != nil {
 		return nil, err

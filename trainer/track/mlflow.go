@@ -52,7 +52,7 @@ func (m *MLflow) Begin(ctx context.Context) error {
 	}
 	var params []any
 	for _, key := range slices.Sorted(maps.Keys(m.run.Config)) {
-		params = append(params, map[string]string{"key": m.key(key), "value": shorten(m.run.Config[key], paramLength)})
+		params = append(params, map[string]string{"key": m.key(key), "value": clip(m.run.Config[key], paramLength)})
 	}
 	for part := range slices.Chunk(params, batchParams) {
 		if err := m.post(ctx, "runs/log-batch", map[string]any{"run_id": m.id, "params": part}, nil); err != nil && m.run.Step == 0 {
@@ -250,7 +250,7 @@ func (m *MLflow) do(req *http.Request, out any) error {
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return refusal{resp.StatusCode, shorten(strings.TrimSpace(string(b)), 300)}
+		return refusal{resp.StatusCode, clip(strings.TrimSpace(string(b)), 300)}
 	}
 	if out == nil {
 		return nil
@@ -258,8 +258,8 @@ func (m *MLflow) do(req *http.Request, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// shorten cuts s to so many characters.
-func shorten(s string, n int) string {
+// clip cuts s to so many characters.
+func clip(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}

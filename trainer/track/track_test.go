@@ -96,3 +96,35 @@ func TestSparkline(t *testing.T) {
 		t.Errorf("Sparkline of equal values = %q", got)
 	}
 }
+
+// The status line of half of four steps, by hand; on a narrow terminal it is cut so that it does not wrap.
+func TestConsoleStatus(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(100, 0)
+	c := &Console{W: &out, Total: 4, Live: true, Now: func() time.Time { return now }}
+	c.Begin(0)
+	now = now.Add(20 * time.Second)
+	for step, reward := range map[int]float64{1: 0.25, 2: 0.25} {
+		if err := c.Log(Record{Step: step, Values: map[string]float64{"loss": 1, "reward": reward}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.Reset()
+	c.Tick(3, "sampling")
+	const whole = "step 3/4 ██████████░░░░░░░░░░ 50%  sampling    reward ▁▁ 0.250  eta 20s"
+	if got := out.String(); got != whole {
+		t.Errorf("status %q, want %q", got, whole)
+	}
+	out.Reset()
+	c.Width = 20
+	c.Tick(3, "sampling")
+	if got, want := out.String(), "\r\x1b[K"+string([]rune(whole)[:19]); got != want {
+		t.Errorf("status %q, want %q", got, want)
+	}
+	out.Reset()
+	c.Color = true
+	c.Warn("look")
+	if got := out.String(); got != "\r\x1b[K\x1b[33mlook\x1b[0m\n" {
+		t.Errorf("warning %q, want it in yellow in place of the status line", got)
+	}
+}
