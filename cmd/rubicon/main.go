@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string) error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
-		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), healthCommand(), topCommand(), configCommand(), doctorCommand(), versionCommand())
+		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), healthCommand(), topCommand(), configCommand(), doctorCommand(), manCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

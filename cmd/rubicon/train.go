@@ -29,7 +29,7 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&f.files, "config", "c", nil, "configuration file; a later one wins key by key")
+	addConfigFlag(cmd, &f.files)
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on from a checkpoint: newest (also without a value), auto (start if there is none), or its path")
 	cmd.Flags().Lookup("resume").NoOptDefVal = "newest"
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "load everything, print the plan, and stop before the first step")
