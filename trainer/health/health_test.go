@@ -3,6 +3,7 @@ package health
 import (
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,5 +179,27 @@ func TestDiagnoseIsCausal(t *testing.T) {
 	}
 	if want := []string{"entropy-collapse", "kl-runaway", "disk-nearly-full"}; !slices.Equal(kinds, want) {
 		t.Errorf("active: %v, want %v", kinds, want)
+	}
+}
+
+// Every diagnosis has its section in the documentation, and every section its diagnosis.
+func TestDocumentation(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "health.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections, kinds []string
+	for line := range strings.Lines(string(page)) {
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && !strings.Contains(title, " ") {
+			sections = append(sections, title)
+		}
+	}
+	for _, c := range checks() {
+		kinds = append(kinds, c.kind)
+	}
+	slices.Sort(sections)
+	slices.Sort(kinds)
+	if !slices.Equal(sections, kinds) {
+		t.Errorf("sections %q, diagnoses %q", sections, kinds)
 	}
 }
