@@ -55,8 +55,8 @@ seen here. Where the output is no terminal it is shown once.`,
 func watch(ctx context.Context, dir string, interval time.Duration, w io.Writer) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	v, err := readRun(dir)
 	for {
-		v, err := readRun(dir)
 		if err != nil {
 			return err
 		}
@@ -66,6 +66,7 @@ func watch(ctx context.Context, dir string, interval time.Duration, w io.Writer)
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			err = v.update()
 		}
 	}
 }
@@ -73,7 +74,8 @@ func watch(ctx context.Context, dir string, interval time.Duration, w io.Writer)
 // runView is what top shows of a run.
 type runView struct {
 	dir     string
-	total   int // steps of the whole run; 0: not known yet
+	optim   configs.Optim
+	read    int64 // bytes of its metrics
 	records []track.Record
 	written time.Time // when the last line was
 	monitor health.Monitor
@@ -81,24 +83,37 @@ type runView struct {
 
 func readRun(dir string) (*runView, error) {
 	v := &runView{dir: dir}
-	path := filepath.Join(dir, "metrics.jsonl")
-	info, err := os.Stat(path)
-	if err != nil {
+	if err := v.update(); err != nil {
 		return nil, fmt.Errorf("%s is not the folder of a run: %w", dir, err)
-	}
-	v.written = info.ModTime()
-	if v.records, err = track.ReadJSONL(path); err != nil {
-		return nil, err
-	}
-	for _, r := range v.records {
-		v.monitor.Observe(r)
 	}
 	c, _, err := configs.Load([]string{filepath.Join(dir, "config.yaml")}, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of %s: %w", dir, err)
 	}
-	v.total = stepsOf(c.Optim, v.records)
+	v.optim = c.Optim
 	return v, nil
+}
+
+// update reads the lines that are new; a run that was resumed from a checkpoint is read anew, because its log was cut.
+func (v *runView) update() error {
+	path := filepath.Join(v.dir, "metrics.jsonl")
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() < v.read {
+		v.read, v.records, v.monitor = 0, nil, health.Monitor{}
+	}
+	v.written = info.ModTime()
+	more, read, err := track.ReadJSONLFrom(path, v.read)
+	if err != nil {
+		return err
+	}
+	for _, r := range more {
+		v.monitor.Observe(r)
+	}
+	v.records, v.read = append(v.records, more...), read
+	return nil
 }
 
 // stepsOf is how many steps a run has; where epochs say so, it follows from how far its epochs are.
@@ -141,19 +156,19 @@ func (v *runView) progress(now time.Time) string {
 	if len(v.records) == 0 {
 		return v.dir + ": no line of metrics yet"
 	}
-	step := v.records[len(v.records)-1].Step
+	step, total := v.records[len(v.records)-1].Step, stepsOf(v.optim, v.records)
 	ago := now.Sub(v.written).Round(time.Second)
-	if v.total == 0 {
+	if total == 0 {
 		return fmt.Sprintf("%s  step %d, %v ago", v.dir, step, ago)
 	}
-	if step >= v.total {
-		return fmt.Sprintf("%s  all %d steps, %v ago", v.dir, v.total, ago)
+	if step >= total {
+		return fmt.Sprintf("%s  all %d steps, %v ago", v.dir, total, ago)
 	}
-	line := fmt.Sprintf("%s  step %d/%d (%d%%), %v ago", v.dir, step, v.total, 100*step/v.total, ago)
+	line := fmt.Sprintf("%s  step %d/%d (%d%%), %v ago", v.dir, step, total, 100*step/total, ago)
 	if s := track.Series(v.records, "step_time"); len(s) > 0 {
 		recent := s[max(0, len(s)-10):]
 		per := track.Shorten(recent, 1)[0]
-		line += fmt.Sprintf(", about %v left", (time.Duration(per * float64(v.total-step) * float64(time.Second))).Round(time.Second))
+		line += fmt.Sprintf(", about %v left", (time.Duration(per * float64(total-step) * float64(time.Second))).Round(time.Second))
 	}
 	return line
 }

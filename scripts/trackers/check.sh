@@ -32,7 +32,7 @@ until curl --fail --silent http://127.0.0.1:9407/metrics >"$work/exposition" && 
 done
 grep '^rubicon_reward{' "$work/exposition"
 wait $run
-! grep 'note: tracker' "$work/said"
+if grep 'note: tracker' "$work/said"; then exit 1; fi
 "$python" "$here/read_tensorboard.py" "$work/run"
 "$python" "$here/read_wandb.py" "$work/run"
 "$python" "$here/read_mlflow.py" "$work/run" $uri

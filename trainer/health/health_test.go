@@ -106,6 +106,12 @@ func TestNearMisses(t *testing.T) {
 		"a reward within its spread":  from(map[string]float64{"reward": 0.35}),
 		"three quarters of no signal": from(map[string]float64{"frac_reward_zero_std": 0.75}),
 		"a line of NaN":               from(map[string]float64{"kl": math.NaN(), "entropy": math.NaN(), "reward": math.NaN()}),
+		"below zero, unknown at first": run(20, 10, func(line int) map[string]float64 {
+			if line < 3 {
+				return map[string]float64{"reward": math.NaN()}
+			}
+			return map[string]float64{"reward": -2}
+		}),
 		"supervised": run(20, 10, func(line int) map[string]float64 {
 			return map[string]float64{"entropy": 1 / float64(1+line), "completions/mean_length": math.NaN()}
 		}),

@@ -2,6 +2,7 @@ package health
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/trainer/track"
@@ -74,12 +75,22 @@ func (h *history) last(name string) (float64, bool) {
 
 // named are the metrics of the last line that end in suffix: those of a mix have the part's name in front.
 func (h *history) named(suffix string) []string {
+	return h.matching(func(name string) bool { return name == suffix || strings.HasSuffix(name, "/"+suffix) })
+}
+
+// below are the metrics of the last line that begin with prefix.
+func (h *history) below(prefix string) []string {
+	return h.matching(func(name string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+func (h *history) matching(match func(name string) bool) []string {
 	var out []string
-	for _, name := range h.recent[len(h.recent)-1].Names() {
-		if name == suffix || strings.HasSuffix(name, "/"+suffix) {
+	for name := range h.recent[len(h.recent)-1].Values {
+		if match(name) {
 			out = append(out, name)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 

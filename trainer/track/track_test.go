@@ -69,6 +69,9 @@ func TestJSONLResumesAtSize(t *testing.T) {
 	if err != nil || len(got) != 3 || got[2].Step != 3 {
 		t.Errorf("ReadJSONL = %v, %v, want steps 1 2 3", got, err)
 	}
+	if more, next, err := ReadJSONLFrom(path, size); err != nil || len(more) != 1 || next != size+size/2 {
+		t.Errorf("ReadJSONLFrom(%d) = %v, %d, %v, want step 3 and the size of three lines", size, more, next, err)
+	}
 	if _, err := OpenJSONL(path, 1<<20); err == nil {
 		t.Error("OpenJSONL past the end = nil, want an error")
 	}
