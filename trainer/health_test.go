@@ -166,3 +166,30 @@ func (r *talkedRound) Score(ctx context.Context, step int, groups []grpo.Group) 
 }
 
 func (r *talkedRound) Metrics() map[string]float64 { return r.Provider.(rewards.Drawer).Metrics() }
+
+// gone is an independent judge that cannot be reached.
+type gone struct{ listened int }
+
+func (g *gone) Listen() { g.listened++ }
+
+func (g *gone) Compare(context.Context) (map[string]float64, error) { return nil, errDead }
+
+// That the independent judge is gone is said, and stops nothing.
+func TestAuditWithoutJudge(t *testing.T) {
+	var said bytes.Buffer
+	p := parts(t, small(t.TempDir(), 4, "judge.audit.steps=2", "judge.audit.url=unused")...)
+	p.Console = &track.Console{W: &said, Now: p.Now}
+	auditor := &gone{}
+	tr, err := New(p, Task{Prompts: prompts(8), Provider: scoreBy(oneLetter), Name: "letters", Auditor: auditor})
+	check(t, err)
+	t.Cleanup(func() { tr.Close() })
+	check(t, tr.Run(t.Context()))
+	for _, step := range []int{2, 4} {
+		if note := fmt.Sprintf("note: the judge was not audited in step %d: %v\n", step, errDead); !strings.Contains(said.String(), note) {
+			t.Errorf("not said: %s", note)
+		}
+	}
+	if auditor.listened != 2 {
+		t.Errorf("listened %d times, want in steps 2 and 4", auditor.listened)
+	}
+}

@@ -70,12 +70,17 @@ func (j *judge) open() (rewards.Judge, error) {
 	return j.client, nil
 }
 
-// openAudit opens the independent judge with the options of the run's: what differs is the model, and that there is no budget.
+// auditPatience is how long a run tries to get an answer from the independent judge, which it can do without.
+const auditPatience = time.Minute
+
+// openAudit opens the independent judge with the options of the run's: what differs is the model, that there is no budget, and
+// that a run does not wait for it.
 func (j *judge) openAudit(o llm.Options) (err error) {
 	if o.Settings, err = j.settings(j.cfg.Audit.JudgeModel); err != nil {
 		return fmt.Errorf("judge.audit: %w", err)
 	}
 	o.Tiers, o.BudgetTokens, o.BudgetMoney, o.SpentFile, o.Record, o.Replay = nil, 0, 0, "", "", ""
+	o.MaxElapsed, o.MaxOutage = min(o.MaxElapsed, auditPatience), 0
 	if j.second, err = llm.New(o); err != nil {
 		return fmt.Errorf("judge.audit: %w", err)
 	}
