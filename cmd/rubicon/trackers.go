@@ -16,8 +16,8 @@ import (
 	"github.com/rubicon-rl/rubicon/trainer/track"
 )
 
-// openTrackers makes the function that starts the trackers of track.to, or says what they lack.
-func openTrackers(c *configs.Config, getenv func(string) string, console io.Writer) (func(step int) track.Trackers, error) {
+// openTrackers makes the function that starts the trackers of track.to for a run that has made so many steps, or says what they lack.
+func openTrackers(c *configs.Config, getenv func(string) string) (func(console io.Writer, step int) track.Trackers, error) {
 	server := cmp.Or(c.Track.MLflowURI, getenv("MLFLOW_TRACKING_URI"))
 	sinks := map[string]func(track.Run) track.Sink{
 		"tensorboard": func(r track.Run) track.Sink { return track.NewTensorBoard(r, time.Now) },
@@ -32,7 +32,7 @@ func openTrackers(c *configs.Config, getenv func(string) string, console io.Writ
 			}
 		}
 	}
-	return func(step int) track.Trackers {
+	return func(console io.Writer, step int) track.Trackers {
 		run := track.Run{Name: c.RunName, Project: c.Track.Project, Dir: c.OutputDir, Step: step, Config: c.Flat()}
 		var out track.Trackers
 		for _, name := range c.Track.To {

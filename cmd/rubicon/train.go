@@ -165,22 +165,22 @@ type openedRun struct {
 
 // openTraining opens a run that is going to make steps, with its trackers.
 func openTraining(c *configs.Config, o runOptions) (*openedRun, error) {
-	console := newConsole(c)
-	console.JSON = o.lines
-	trackers, err := openTrackers(c, os.Getenv, console)
+	start, err := openTrackers(c, os.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	r, err := openRun(c, console, o.stop)
-	if err == nil {
-		r.Track = trackers
+	r, err := openRun(c, o.stop)
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	r.Console.JSON = o.lines
+	r.Track = func(step int) track.Trackers { return start(r.Console, step) }
+	return r, nil
 }
 
-func openRun(c *configs.Config, console *track.Console, stop <-chan struct{}) (*openedRun, error) {
+func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
 	lock := &deviceLock{}
-	r := &openedRun{Parts: trainer.Parts{Config: c, Console: console, Stop: stop, Lock: lock}}
+	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock}}
 	r.Now = r.Console.Now
 	files, err := openFiles(c.Model.Path)
 	if err != nil {
