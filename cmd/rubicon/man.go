@@ -26,8 +26,8 @@ rubicon completion writes completions for shells.`,
 			for _, c := range append(root.Commands(), root) {
 				undated(c)
 			}
-			date := commitTime(debug.ReadBuildInfo())
-			if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "rubicon", Manual: "Rubicon manual", Date: &date}, args[0]); err != nil {
+			h := &doc.GenManHeader{Section: "1", Source: "rubicon", Manual: "Rubicon manual", Date: commitTime(debug.ReadBuildInfo())}
+			if err := doc.GenManTree(root, h, args[0]); err != nil {
 				return fmt.Errorf("write manual pages: %w", err)
 			}
 			return nil
@@ -43,16 +43,17 @@ func undated(c *cobra.Command) {
 	}
 }
 
-// commitTime is when the program's source was committed; the zero time if it does not know.
-func commitTime(info *debug.BuildInfo, ok bool) time.Time {
-	if ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.time" {
-				if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
-					return t
-				}
+// commitTime is when the program's source was committed; nil if the program does not know: its pages then have today's date.
+func commitTime(info *debug.BuildInfo, ok bool) *time.Time {
+	if !ok {
+		return nil
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
+				return &t
 			}
 		}
 	}
-	return time.Time{}
+	return nil
 }
