@@ -38,6 +38,7 @@ func checks() []check {
 	return []check{
 		{"reward-collapse", rewardCollapse},
 		{"entropy-collapse", entropyCollapse},
+		{"entropy-explosion", entropyExplosion},
 		{"length-explosion", lengthExplosion},
 		{"no-signal", noSignal},
 		{"saturated-rubric", saturatedRubric},

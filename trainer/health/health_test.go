@@ -60,6 +60,7 @@ func TestDiagnoses(t *testing.T) {
 			return map[string]float64{"reward": 0.3, "reward_std": 0.3}
 		}), "reward-collapse", 120, "from 0.8 at step 60 to 0.467"},
 		"entropy below a fifth":        {from(map[string]float64{"entropy": 0.1}), "entropy-collapse", 130, "down to 0.1 nats a token from 1"},
+		"entropy above three times":    {from(map[string]float64{"entropy": 4}), "entropy-explosion", 120, "up to 3 nats a token from 1"},
 		"longer and cut":               {from(map[string]float64{"completions/mean_length": 300, "completions/clipped_ratio": 0.5}), "length-explosion", 120, "33% of them are cut off"},
 		"longer for nothing":           {from(map[string]float64{"completions/mean_length": 300}), "length-explosion", 130, "has not risen"},
 		"equal rewards":                {from(map[string]float64{"frac_reward_zero_std": 0.95}), "no-signal", 130, "95% of the groups"},
@@ -101,6 +102,7 @@ func TestNearMisses(t *testing.T) {
 	for name, records := range map[string][]track.Record{
 		"nothing":                     from(nil),
 		"a quarter of the entropy":    from(map[string]float64{"entropy": 0.25}),
+		"three times a small entropy": run(20, 10, func(line int) map[string]float64 { return map[string]float64{"entropy": 0.1 + float64(line)/50} }),
 		"long with a better reward":   from(map[string]float64{"completions/mean_length": 300, "reward": 0.6}),
 		"much cut from the start":     run(20, 10, func(int) map[string]float64 { return map[string]float64{"completions/clipped_ratio": 0.9} }),
 		"a reward within its spread":  from(map[string]float64{"reward": 0.35}),
@@ -154,6 +156,19 @@ func TestOnsets(t *testing.T) {
 	want := []string{"step 60: 100% of the groups have equal rewards", "step 170: no-signal is over", "step 230: 100% of the groups have equal rewards"}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// What goes wrong in the second line is seen against the first.
+func TestWrongAtOnce(t *testing.T) {
+	found := Diagnose(run(6, 5, func(line int) map[string]float64 {
+		if line == 0 {
+			return nil
+		}
+		return map[string]float64{"entropy": 6}
+	}))
+	if len(found) != 1 || found[0].Kind != "entropy-explosion" || found[0].Step != 20 {
+		t.Errorf("found %v, want entropy-explosion at step 20, when there is a window after the start", found)
 	}
 }
 

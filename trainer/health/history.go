@@ -15,12 +15,16 @@ const (
 	minLines = 3
 )
 
-// history is what the checks see of a run: its first window, its last two windows, and few numbers of what lies between.
+// startSteps are those whose lines are the start of a run. They are few, so that what goes wrong at once is not taken for it.
+const startSteps = 5
+
+// history is what the checks see of a run: its start, its last two windows, and few numbers of what lies between.
 type history struct {
 	step   int            // of the last line
 	lines  int            // seen
 	size   int            // lines of a window; 0: not known yet
-	first  []track.Record // the first window
+	begun  int            // lines of the start; 0: likewise
+	first  []track.Record // the start
 	recent []track.Record // the last two windows
 	reward rewardCourse
 	audits auditCourse
@@ -32,7 +36,9 @@ func (h *history) add(r track.Record) bool {
 		return false
 	}
 	if h.lines == 1 {
-		h.size = max(minLines, int(math.Ceil(minSteps/float64(max(1, r.Step-h.step)))))
+		each := float64(max(1, r.Step-h.step)) // steps of a line
+		h.size = max(minLines, int(math.Ceil(minSteps/each)))
+		h.begun = int(math.Ceil(startSteps / each))
 	}
 	h.step = r.Step
 	h.lines++
@@ -40,8 +46,8 @@ func (h *history) add(r track.Record) bool {
 	if h.size > 0 && len(h.recent) > 2*h.size {
 		h.recent = h.recent[1:]
 	}
-	if h.size > 0 && h.first == nil && h.lines >= h.size {
-		h.first = append(h.first, h.recent[:h.size]...)
+	if h.begun > 0 && h.first == nil && h.lines >= h.begun {
+		h.first = append(h.first, h.recent[:h.begun]...)
 	}
 	h.reward.add(h, r)
 	h.audits.add(r)
@@ -60,11 +66,11 @@ func (h *history) ago(windows int, name string) (mean float64, ok bool) {
 // now is the mean of a metric over the last window.
 func (h *history) now(name string) (mean float64, ok bool) { return h.ago(0, name) }
 
-// sinceStart is a metric's mean over the first and over the last window; ok: they do not overlap.
+// sinceStart is a metric's mean over the start and over the last window; ok: they do not overlap.
 func (h *history) sinceStart(name string) (start, now float64, ok bool) {
 	now, there := h.now(name)
 	start, first := average(h.first, name)
-	return start, now, there && first && h.lines >= 2*h.size
+	return start, now, there && first && h.lines >= h.begun+h.size
 }
 
 // last is a metric of the last line.

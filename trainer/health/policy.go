@@ -8,7 +8,7 @@ func (h *history) sampled() bool {
 	return ok
 }
 
-const entropyLeft = 0.2 // share of the first window's
+const entropyLeft = 0.2 // share of the start's
 
 func entropyCollapse(h *history) string {
 	start, now, ok := h.sinceStart("entropy")
@@ -20,10 +20,24 @@ func entropyCollapse(h *history) string {
 }
 
 const (
-	longer    = 1.5  // times the first window's length, if many are cut
+	entropyGrown = 3.0 // times the start's
+	entropyMore  = 1.0 // nats a token above it
+)
+
+func entropyExplosion(h *history) string {
+	start, now, ok := h.sinceStart("entropy")
+	if !ok || !h.sampled() || now < entropyGrown*start || now < start+entropyMore {
+		return ""
+	}
+	return fmt.Sprintf("the entropy is up to %.3g nats a token from %.3g: completions become noise; go back to a checkpoint before that and set a lower optim.learning_rate or grpo.entropy_coef",
+		now, start)
+}
+
+const (
+	longer    = 1.5  // times the start's length, if many are cut
 	muchMore  = 3.0  // times, if the reward has not risen
 	cut       = 0.25 // share of the completions that a limit cut
-	cutBefore = 0.15 // more than in the first window
+	cutBefore = 0.15 // more than at the start
 )
 
 func lengthExplosion(h *history) string {
