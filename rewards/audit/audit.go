@@ -14,6 +14,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -78,7 +79,8 @@ func (j *Judge) Listen() {
 //	judge/audit/bias        credit by the run's judge minus credit by the independent one, mean over all scores of these
 //	judge/audit/difference  the absolute value of it, likewise
 //
-// The last two are left out if there is no question that both answered.
+// The last two are left out if there is no question that both answered. What the independent judge says of itself, its calls and
+// cost, is added in the same folder of names.
 func (j *Judge) Compare(ctx context.Context) (map[string]float64, error) {
 	j.mu.Lock()
 	heard := j.heard
@@ -108,7 +110,13 @@ func (j *Judge) Compare(ctx context.Context) (map[string]float64, error) {
 			}
 		}
 	}
-	return sum.metrics(), nil
+	m := sum.metrics()
+	if d, ok := j.other.(rewards.Drawer); ok {
+		for name, v := range d.Metrics() {
+			m["judge/audit/"+strings.TrimPrefix(name, "judge/")] = v
+		}
+	}
+	return m, nil
 }
 
 // tally adds up credits.

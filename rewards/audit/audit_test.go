@@ -30,6 +30,10 @@ func (j *judge) Ask(_ context.Context, q rewards.Question) (string, error) {
 	return j.answer, j.err
 }
 
+func (j *judge) Metrics() map[string]float64 {
+	return map[string]float64{"judge/calls": float64(len(j.asked))}
+}
+
 func question(user string) rewards.Question {
 	return rewards.Question{Tier: rewards.TierScore, User: user, Schema: json.RawMessage(`{"properties":{
 		"a":{"properties":{"reason":{},"score":{"type":"integer","enum":[0,1,2,3,4]}}},
@@ -50,6 +54,9 @@ func TestCompareIsInCredits(t *testing.T) {
 	m, err := j.Compare(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if m["judge/audit/calls"] != 2 {
+		t.Errorf("metrics %v, want the independent judge's own two calls", m)
 	}
 	if m["judge/audit/questions"] != 2 || math.Abs(m["judge/audit/bias"]-0.125) > 1e-12 || math.Abs(m["judge/audit/difference"]-0.625) > 1e-12 {
 		t.Errorf("metrics %v, want 2 questions, bias (0.75-0.5)/2, difference (0.75+0.5)/2", m)
@@ -102,7 +109,7 @@ func TestFaultsOfTheOtherJudge(t *testing.T) {
 	j := New(run, &judge{err: fmt.Errorf("%w: nonsense", rewards.ErrNoAnswer)}, 10, 1)
 	j.Listen()
 	ask(t, j, "one")
-	if m, err := j.Compare(t.Context()); err != nil || len(m) != 1 || m["judge/audit/questions"] != 0 {
+	if m, err := j.Compare(t.Context()); err != nil || len(m) != 2 || m["judge/audit/questions"] != 0 {
 		t.Errorf("metrics %v, %v, want that no question was answered by both", m, err)
 	}
 	j = New(run, &judge{err: errors.New("no route")}, 10, 1)
