@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,15 +10,21 @@ import (
 	"github.com/rubicon-rl/rubicon/policy"
 )
 
-// accumulate adds the gradient of one micro-batch: rows are packed as a forest, the model gives their log-probabilities,
-// the objective its loss and gradient in these, and the model pulls that back. accum is the number of micro-batches in
-// this optimiser step.
-func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
+// accumulate adds the gradient of this rank's share of one micro-batch: its rows are packed as a forest, the model gives
+// their log-probabilities, the objective its loss and gradient in these, and the model pulls that back. accum is the number of
+// micro-batches in this optimiser step.
+func (t *Trainer) accumulate(ctx context.Context, micro []grpo.Row, accum int) error {
 	t.Console.Tick(t.state.Step+1, "learning")
 	began := t.Now()
-	rows = byPrompt(rows)
-	if len(rows) == 0 {
+	all := byPrompt(micro)
+	if len(all) == 0 {
 		return nil // everything is masked: loss and gradient are 0
+	}
+	rows := t.share(all)
+	t.parts = append(t.parts, nil)
+	if len(rows) == 0 { // fewer groups than ranks
+		_, err := t.whole(ctx, all, nil)
+		return err
 	}
 	forest := pack(rows)
 	t.tokens += forest.Tokens()
@@ -30,6 +37,9 @@ func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
 		return fmt.Errorf("forward: %w", err)
 	}
 	in, err := t.inputs(rows, pass.Output, accum)
+	if err == nil {
+		in.Whole, err = t.whole(ctx, all, pass.Output.Entropy)
+	}
 	if err != nil {
 		pass.Release()
 		return err
@@ -50,7 +60,7 @@ func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
 	}
 	t.loss += res.Loss
 	t.entropy.Add(res)
-	t.state.Window.Add(res.Metrics.Values())
+	t.parts[len(t.parts)-1] = res.Metrics
 	t.clock("timing_s/update_actor", began)
 	return nil
 }

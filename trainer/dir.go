@@ -11,7 +11,7 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 )
 
-// Dir is the folder of a run, held by one process at a time:
+// Dir is the folder of a run, held by one process at a time, rank 0 of the run:
 //
 //	config.yaml  metrics.jsonl  completions/step_N.jsonl  eval/step_N.jsonl  checkpoints/step-N/  bad/step_N.json
 type Dir struct {
@@ -19,11 +19,15 @@ type Dir struct {
 	lock        *flock.Flock
 }
 
-// openDir makes the run's folder, or takes an existing one if the run is to be resumed.
-func openDir(c *configs.Config) (*Dir, error) {
+// openDir makes the run's folder, or takes an existing one if the run is to be resumed. A rank that does not lead only reads
+// from it.
+func openDir(c *configs.Config, leads bool) (*Dir, error) {
 	d := &Dir{path: c.OutputDir, saved: c.Checkpoint.Dir}
 	if d.saved == "" {
 		d.saved = d.join("checkpoints")
+	}
+	if !leads {
+		return d, nil
 	}
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run's folder: %w", err)
@@ -53,4 +57,9 @@ func (d *Dir) join(elem ...string) string {
 
 func (d *Dir) metrics() string { return d.join("metrics.jsonl") }
 
-func (d *Dir) close() error { return d.lock.Unlock() }
+func (d *Dir) close() error {
+	if d.lock == nil {
+		return nil
+	}
+	return d.lock.Unlock()
+}

@@ -38,8 +38,7 @@ func (e *RankError) Error() string { return fmt.Sprintf("rank %d: %v", e.Rank, e
 
 func (e *RankError) Unwrap() error { return e.Err }
 
-// Group is the ranks of a run. Its zero value is a run of one process, whose collectives do nothing. Not safe for concurrent
-// use.
+// Group is the ranks of a run. nil is a run of one process, whose collectives do nothing. Not safe for concurrent use.
 type Group struct {
 	link    Link
 	timeout time.Duration
@@ -52,7 +51,7 @@ func NewGroup(link Link, timeout time.Duration) *Group { return &Group{link: lin
 
 // Rank is the number of this process, from 0.
 func (g *Group) Rank() int {
-	if g.link == nil {
+	if g == nil {
 		return 0
 	}
 	return g.link.Rank()
@@ -60,7 +59,7 @@ func (g *Group) Rank() int {
 
 // World is the number of processes.
 func (g *Group) World() int {
-	if g.link == nil {
+	if g == nil {
 		return 1
 	}
 	return g.link.World()
@@ -73,7 +72,7 @@ func share(n, rank, world int) (from, to int) { return n * rank / world, n * (ra
 
 // Close ends the group; err is why, nil if its work is done. The other ranks are told of it.
 func (g *Group) Close(err error) error {
-	if g.link == nil {
+	if g == nil {
 		return nil
 	}
 	if err != nil {
