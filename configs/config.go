@@ -53,6 +53,7 @@ func Default() *Config {
 			ResponseFormat: "auto", SendSeed: true, MaxRetries: 5, RetryMin: 1, RetryMax: 60, MaxElapsed: 600,
 			MaxFailures: 20, Cooldown: 30, MaxOutage: 300, CacheMB: 1024,
 		},
+		Dist:       Dist{Backend: "auto", Timeout: 1800},
 		Embedder:   Embedder{Timeout: 60, MaxConcurrency: 4},
 		Checkpoint: Checkpoint{SaveSteps: 50},
 		Eval:       Eval{DataDir: "data", EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy, Server: EvalServer{Timeout: 600, MaxConcurrency: 16}},

@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
+	root.AddCommand(trainCommand(), sftCommand(), launchCommand(), collectCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
 		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), configCommand(), doctorCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

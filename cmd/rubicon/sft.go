@@ -24,8 +24,12 @@ func sftCommand() *cobra.Command {
 			}
 			switch target {
 			case "policy":
-				return sft(cmd.Context(), c, f.dry, interrupts())
+				stop := interrupts()
+				return withPeers(cmd.Context(), c, stop, func(p peers) error { return sft(cmd.Context(), c, f.dry, stop, p) })
 			case "rubric":
+				if err := alone(); err != nil {
+					return err
+				}
 				return warmRubric(cmd.Context(), c, f.dry)
 			}
 			return fmt.Errorf("--target %s: use policy or rubric", target)
@@ -37,11 +41,11 @@ func sftCommand() *cobra.Command {
 }
 
 // sft wires a supervised run and makes it.
-func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
+func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}, p peers) (err error) {
 	if len(c.Eval.Benchmarks) > 0 {
 		return errors.New("eval.benchmarks is set, which sft does not measure between its steps: leave it empty, and measure the checkpoints with rubicon eval RUN --every --benchmark NAME")
 	}
-	r, err := openRun(c, stop)
+	r, err := openRun(c, stop, p)
 	if err != nil {
 		return err
 	}
@@ -70,5 +74,5 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 	if err := s.Run(ctx); err != nil {
 		return err
 	}
-	return s.Summary(r.Console)
+	return r.summary(s)
 }

@@ -54,7 +54,8 @@ func trainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return train(cmd.Context(), c, f.dry, interrupts())
+			stop := interrupts()
+			return withPeers(cmd.Context(), c, stop, func(p peers) error { return train(cmd.Context(), c, f.dry, stop, p) })
 		},
 	}
 	f.add(cmd)
@@ -62,8 +63,8 @@ func trainCommand() *cobra.Command {
 }
 
 // train wires a GRPO run: data, reward, model, trainer; and makes it.
-func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
-	r, err := openRun(c, stop)
+func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}, p peers) (err error) {
+	r, err := openRun(c, stop, p)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 	if err != nil {
 		return err
 	}
-	batching, err := c.Batching(1)
+	batching, err := c.Batching(r.Group.World())
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 	if err := t.Run(ctx); err != nil {
 		return err
 	}
-	return t.Summary(r.Console)
+	return r.summary(t)
 }
 
 // task reads the data and opens the reward of a GRPO run.
@@ -107,7 +108,12 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 			return task, fmt.Errorf("held-out data: %w", err)
 		}
 	}
-	steps, err := trainer.Steps(c, len(task.Prompts))
+	task.Episodes = r.episodes
+	task.Conversation = r.conversation()
+	if r.Group.Rank() > 0 { // rank 0 scores for all
+		return task, r.embedders.preflight(ctx)
+	}
+	steps, err := trainer.Steps(c, len(task.Prompts), r.Group.World())
 	if err != nil {
 		return task, err
 	}
@@ -115,8 +121,6 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 		return task, err
 	}
 	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()
-	task.Episodes = r.episodes
-	task.Conversation = r.conversation()
 	if task.Benchmarks, err = openBenchmarks(c.Eval.Benchmarks, c.Eval.DataDir, r.reward.judge.open, judgeWords(c)); err != nil {
 		return task, err
 	}
@@ -138,9 +142,12 @@ type openedRun struct {
 	episodes  *trainer.Episodes // nil: completions have one turn
 }
 
-func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
+func openRun(c *configs.Config, stop <-chan struct{}, p peers) (*openedRun, error) {
 	lock := &deviceLock{}
-	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock}}
+	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock, Group: p.group}}
+	if p.place.Rank > 0 {
+		r.Console.W, r.Console.Live = io.Discard, false
+	}
 	r.Now = r.Console.Now
 	files, err := openFiles(c.Model.Path)
 	if err != nil {
@@ -237,4 +244,12 @@ func (r *openedRun) announce(plan string) error {
 	fmt.Fprintf(r.Console, "model      %s, %s parameters, %s trainable (%.2f%%)\n%s", r.Config.Model.Path, count(total), count(params.Len),
 		100*float64(params.Len)/float64(total), plan)
 	return nil
+}
+
+// summary shows how the run went; rank 0 does.
+func (r *openedRun) summary(t interface{ Summary(io.Writer) error }) error {
+	if r.Group.Rank() > 0 {
+		return nil
+	}
+	return t.Summary(r.Console)
 }
