@@ -66,7 +66,7 @@ func meet(ctx context.Context, c *configs.Config, place dist.Place, stop <-chan 
 	var err error
 	switch {
 	case c.Dist.Backend == "mpi", c.Dist.Backend == "auto" && place.MPI:
-		link, err = dist.MPI(os.Getenv)
+		link, err = dist.MPI(place, os.Getenv)
 	case place.Address == "":
 		err = errors.New("no address at which to meet rank 0: set MASTER_ADDR to its machine and MASTER_PORT to a free port there")
 	default:

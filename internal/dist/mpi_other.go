@@ -1,6 +1,17 @@
+//go:build !linux || !(amd64 || arm64) || nocuda
+
 package dist
 
-import "errors"
+import (
+	"fmt"
+	"runtime"
+)
 
-// MPI is not there yet.
-func MPI(func(string) string) (Link, error) { return nil, errors.New("no MPI") }
+func openMPI(func(string) string) (*abi, string, error) {
+	return nil, "", fmt.Errorf("this program opens MPI's library on linux/amd64 and linux/arm64 only, built without the tag nocuda; it is for %s/%s: set dist.backend to tcp",
+		runtime.GOOS, runtime.GOARCH)
+}
+
+// Nothing is ever open, so this is never called.
+
+func invoke(uintptr, ...uintptr) uintptr { panic("dist: no library is open") }
