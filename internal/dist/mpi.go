@@ -49,6 +49,8 @@ type mpi struct {
 
 // MPI connects this process with the others that an MPI launcher has started.
 func MPI(p Place, getenv func(string) string) (Link, error) {
+	restore := keepSignals()
+	defer restore()
 	a, path, err := openMPI(getenv)
 	if err != nil {
 		return nil, err

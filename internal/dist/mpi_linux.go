@@ -5,6 +5,8 @@ package dist
 import (
 	"errors"
 	"fmt"
+	"syscall"
+	"unsafe"
 
 	"github.com/ebitengine/purego"
 )
@@ -61,4 +63,22 @@ func bindMPI(lib uintptr) (*abi, error) {
 func invoke(fn uintptr, a ...uintptr) uintptr {
 	r, _, _ := purego.SyscallN(fn, a...)
 	return r
+}
+
+// keepSignals notes how signals are handled; restore makes it so again. MPI's libraries take over faults, for a report of their
+// own, and end the process with it; Go's runtime needs them. It asks the system, because some replace the C library's functions.
+func keepSignals() (restore func()) {
+	const last = 31
+	var kept [last + 1][8]uint64 // the system's struct sigaction has at most four words
+	action := func(signal int, set, get uintptr) {
+		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(signal), set, get, 8, 0, 0)
+	}
+	for s := 1; s <= last; s++ {
+		action(s, 0, uintptr(unsafe.Pointer(&kept[s])))
+	}
+	return func() {
+		for s := 1; s <= last; s++ {
+			action(s, uintptr(unsafe.Pointer(&kept[s])), 0) // refused for SIGKILL and SIGSTOP, which nobody handles
+		}
+	}
 }
