@@ -158,26 +158,18 @@ func (c *core) load(ctx context.Context, dir string, extra func(dir string) erro
 	if err := c.loadAdam(dir, s.Adam); err != nil {
 		return err
 	}
-	if err := s.rescale(c.state.MicroRows); err != nil {
-		return err
-	}
+	s.rescale(c.state.MicroRows)
 	c.state = s
 	return extra(dir)
 }
 
-// rescale counts the micro-steps of an epoch in those of so many rows. The number of processes may be another one than when
-// the checkpoint was written.
-func (s *State) rescale(rows int) error {
-	if s.MicroRows == rows || s.MicroRows == 0 { // not noted in early checkpoints
-		s.MicroRows = rows
-		return nil
+// rescale counts the micro-steps of an epoch in those of so many rows, rounded down: the number of processes, or the batch, may be
+// another one than when the checkpoint was written. Early checkpoints do not note theirs.
+func (s *State) rescale(rows int) {
+	if s.MicroRows > 0 {
+		s.Micro = s.Micro * s.MicroRows / rows
 	}
-	if s.Micro*s.MicroRows%rows != 0 {
-		return fmt.Errorf("it was written in the middle of a batch that was cut into %d rows a micro-step over all processes, now they are %d: set optim.per_device_train_batch_size so that it is %d times the number of processes",
-			s.MicroRows, rows, s.MicroRows)
-	}
-	s.Micro, s.MicroRows = s.Micro*s.MicroRows/rows, rows
-	return nil
+	s.MicroRows = rows
 }
 
 // CheckAdapter refuses the adapter of a checkpoint that was trained on a base model of another fingerprint. What is not a

@@ -142,9 +142,12 @@ func (l *launcher) once(ctx context.Context, signals <-chan os.Signal) error {
 
 // start starts the processes; done says when each has ended.
 func (l *launcher) start(ctx context.Context) ([]*exec.Cmd, <-chan ended, error) {
-	port, err := l.freePort()
-	if err != nil {
-		return nil, nil, err
+	port := l.port
+	if port == 0 {
+		var err error
+		if port, err = freePort(l.addr); err != nil {
+			return nil, nil, err
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -191,11 +194,9 @@ func (l *launcher) environment(local, port int) []string {
 	return env
 }
 
-func (l *launcher) freePort() (int, error) {
-	if l.port > 0 {
-		return l.port, nil
-	}
-	s, err := net.Listen("tcp", net.JoinHostPort(l.addr, "0"))
+// freePort is a port of this machine that nobody listens at.
+func freePort(host string) (int, error) {
+	s, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
