@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +51,7 @@ func launchCommand() *cobra.Command {
 				return err
 			}
 			signals := make(chan os.Signal, 4)
-			signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+			signal.Notify(signals, stopSignals()...)
 			defer signal.Stop(signals)
 			return l.supervise(cmd.Context(), signals)
 		},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 // the process at once, which loses nothing that is saved.
 func interrupts() <-chan struct{} {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, stopSignals()...)
 	first := make(chan struct{})
 	go func() {
 		<-signals
