@@ -26,11 +26,12 @@ if [ "$(id -u)" = 0 ] && [[ $(mpirun --version) == *"Open MPI"* ]]; then
 fi
 set -m # mpirun in a process group of its own, which an interrupt from the keyboard does not reach
 mpirun -n "$n" "${options[@]}" rubicon "$@" --resume=auto &
-trap 'kill -USR1 %1' INT TERM USR1
+mpirun=$!
+trap 'kill -USR1 "$mpirun"' INT TERM USR1
 code=0
-wait %1 || code=$?
-while kill -0 %1 2>/dev/null; do # a signal has ended the wait, not mpirun
+wait "$mpirun" || code=$?
+while kill -0 "$mpirun" 2>/dev/null; do # a signal has ended the wait, not mpirun
 	code=0
-	wait %1 || code=$?
+	wait "$mpirun" || code=$?
 done
 exit "$code"
