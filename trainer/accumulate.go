@@ -10,15 +10,16 @@ import (
 	"github.com/rubicon-rl/rubicon/policy"
 )
 
-// accumulate adds the gradient of this rank's share of one micro-batch: its rows are packed as a forest, the model gives
-// their log-probabilities, the objective its loss and gradient in these, and the model pulls that back. accum is the number of
-// micro-batches in this optimiser step.
+// accumulate adds the gradient of this rank's share of one micro-batch. accum is the number of micro-batches in this optimiser
+// step.
 func (t *Trainer) accumulate(ctx context.Context, micro []grpo.Row, accum int) error {
 	t.Console.Tick(t.state.Step+1, "learning")
-	began := t.Now()
 	all := byPrompt(micro)
 	if len(all) == 0 {
 		return nil // everything is masked: loss and gradient are 0
+	}
+	if t.fresh() {
+		t.state.Window.Add(map[string]float64{"sampling/sampling_logp_difference/mean": 0, "sampling/sampling_logp_difference/max": 0})
 	}
 	rows := t.share(all)
 	t.parts = append(t.parts, nil)
@@ -26,6 +27,13 @@ func (t *Trainer) accumulate(ctx context.Context, micro []grpo.Row, accum int) e
 		_, err := t.whole(ctx, all, nil)
 		return err
 	}
+	defer t.clock("timing_s/update_actor", t.Now())
+	return t.pull(ctx, rows, all, accum)
+}
+
+// pull adds the gradient of rows, which are this rank's of all: they are packed as a forest, the model gives their
+// log-probabilities, the objective its loss and gradient in these, and the model pulls that back.
+func (t *Trainer) pull(ctx context.Context, rows, all []grpo.Row, accum int) error {
 	forest := pack(rows)
 	t.tokens += forest.Tokens()
 	pass, err := t.Model.Forward(forest, policy.ForwardOptions{
@@ -61,9 +69,11 @@ func (t *Trainer) accumulate(ctx context.Context, micro []grpo.Row, accum int) e
 	t.loss += res.Loss
 	t.entropy.Add(res)
 	t.parts[len(t.parts)-1] = res.Metrics
-	t.clock("timing_s/update_actor", began)
 	return nil
 }
+
+// fresh reports whether the policy is the one that sampled the generation, and the device promises the same bits.
+func (t *Trainer) fresh() bool { return t.exact && t.buffer.SampledAt == t.state.Step }
 
 // inputs is what the objective sees of a micro-batch. The first time that a generation is used, before the policy has
 // moved, the trainer's log-probabilities must be the sampler's, bit for bit, on a device that promises it.
@@ -73,11 +83,10 @@ func (t *Trainer) inputs(rows []grpo.Row, out policy.Output, accum int) (grpo.In
 		return in, err
 	}
 	in.LogP, in.Entropy = spread(rows, out.LogP), spread(rows, out.Entropy)
-	if t.exact && t.buffer.SampledAt == t.state.Step {
+	if t.fresh() {
 		if err := sameBits(rows, in.LogP); err != nil {
 			return in, err
 		}
-		t.state.Window.Add(map[string]float64{"sampling/sampling_logp_difference/mean": 0, "sampling/sampling_logp_difference/max": 0})
 	}
 	in.NumItems, in.GradAccum, in.StepsPerGen = t.buffer.tokens, accum, t.batching.StepsPerGeneration
 	in.EntropyCoef = t.entropy.Coef()

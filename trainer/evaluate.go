@@ -24,7 +24,7 @@ func (r *Rollouts) Evaluate(ctx context.Context, heldOut []grpo.Prompt, out stri
 	if err != nil {
 		return nil, fmt.Errorf("rollout: %w", err)
 	}
-	scored, err := r.Share(ctx, groups, func() (Scored, error) { return r.Score(ctx, rewards.HeldOut, groups) })
+	scored, err := r.ScoreForAll(ctx, groups, func() (Scored, error) { return r.Score(ctx, rewards.HeldOut, groups) })
 	if err != nil {
 		return nil, fmt.Errorf("reward: %w", err)
 	}

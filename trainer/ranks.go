@@ -161,7 +161,7 @@ func (c *core) agree(ctx context.Context) error {
 // origin is what does not change in a run, and the weights at its start.
 func (c *core) origin() (map[string]string, error) {
 	same := *c.Config
-	same.Threads = 0 // the machines may differ
+	same.Threads, same.Rollout.KVTokens = 0, 0 // these follow from the machine, and change no sample
 	var text bytes.Buffer
 	if err := configs.Print(&text, &same); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column, error) {
 	t.Console.Tick(t.state.Step+1, "scoring")
 	began := t.Now()
-	scored, err := t.rollouts.Share(ctx, groups, func() (Scored, error) {
+	scored, err := t.rollouts.ScoreForAll(ctx, groups, func() (Scored, error) {
 		within, done := t.whileWanted(ctx)
 		defer done()
 		scored, err := t.rollouts.Score(within, t.state.Step, groups)

@@ -39,12 +39,13 @@ func collectives(ctx context.Context, g *dist.Group) error {
 	if err := g.SumFloats(ctx, "an order", x); err != nil || x[0] != 1<<24 {
 		return fmt.Errorf("sum %v, want 2^24: not in the order of ranks: %w", x, err)
 	}
-	all, err := dist.Gather(ctx, g, "names", strings.Repeat("x", g.Rank()*100_000))
+	// Up to 18 MB, more than MPI is given at a time.
+	all, err := dist.Gather(ctx, g, "names", strings.Repeat("x", g.Rank()*6_000_000))
 	if err != nil {
 		return err
 	}
 	for r, s := range all {
-		if len(s) != r*100_000 {
+		if len(s) != r*6_000_000 {
 			return fmt.Errorf("rank %d sent %d bytes", r, len(s))
 		}
 	}

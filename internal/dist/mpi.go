@@ -36,7 +36,7 @@ const (
 	funneled = 1       // MPI_THREAD_FUNNELED: the thread that begins makes all calls
 	tagSize  = 1       // of a message that says how long the next one is
 	tagBody  = 2       //
-	maxBody  = 1 << 30 // bytes of one message; counts are C's int
+	maxBody  = 1 << 24 // bytes of one message; longer ones are cut, because counts are C's int
 )
 
 // mpi is a Link. Its goroutine is bound to the thread that makes all calls.

@@ -2,28 +2,20 @@ package dist
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 )
 
 // tcp is a Link of one connection for each pair of ranks. They meet at the address of rank 0, which tells everybody where the
 // others listen.
-//
-// A message is its length in 8 bytes and its bytes. The length abortLength is followed by a message that says why the run
-// ends.
 type tcp struct {
 	rank  int
 	conns []net.Conn // by rank; nil: this one
 }
-
-const abortLength = ^uint64(0)
 
 // patience is how long Abort tries to tell the others.
 const patience = 2 * time.Second
@@ -158,23 +150,6 @@ func closeAtEnd(ctx context.Context, c io.Closer) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { c.Close() })
 }
 
-// tell and hear exchange small values.
-func tell(c net.Conn, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return write(c, uint64(len(b)), b)
-}
-
-func hear(c net.Conn, v any) error {
-	b, err := read(c, 1<<20)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, v)
-}
-
 func (t *tcp) Rank() int  { return t.rank }
 func (t *tcp) World() int { return len(t.conns) }
 
@@ -216,7 +191,7 @@ func (t *tcp) Exchange(ctx context.Context, send [][]byte) ([][]byte, error) {
 		})
 		all.Go(func() {
 			var err error
-			if got[r], err = read(c, 1<<40); err != nil {
+			if got[r], err = read(c); err != nil {
 				failed(r, err)
 			}
 		})
@@ -241,12 +216,6 @@ func (t *tcp) Abort(cause *RankError) {
 	}
 }
 
-// lastWord is why a run ends.
-type lastWord struct {
-	Rank int
-	Why  string
-}
-
 // Close implements Link.
 func (t *tcp) Close() error {
 	for _, c := range t.conns {
@@ -255,44 +224,4 @@ func (t *tcp) Close() error {
 		}
 	}
 	return nil
-}
-
-// errGone is what is left of a connection whose other end has been closed.
-var errGone = errors.New("its process has ended")
-
-func write(c net.Conn, length uint64, b []byte) error {
-	head := binary.LittleEndian.AppendUint64(nil, length)
-	message := net.Buffers{head, b}
-	_, err := message.WriteTo(c)
-	return gone(err)
-}
-
-// read reads a message of at most limit bytes.
-func read(c net.Conn, limit uint64) ([]byte, error) {
-	var head [8]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
-		return nil, gone(err)
-	}
-	n := binary.LittleEndian.Uint64(head[:])
-	if n == abortLength {
-		var w lastWord
-		if err := hear(c, &w); err != nil {
-			return nil, err
-		}
-		return nil, &RankError{w.Rank, errors.New(w.Why)}
-	}
-	if n > limit {
-		return nil, fmt.Errorf("it announces %d bytes: is it another program?", n)
-	}
-	b := make([]byte, n)
-	_, err := io.ReadFull(c, b)
-	return b, gone(err)
-}
-
-// gone is err, or errGone if it says that the other end is closed.
-func gone(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return errGone
-	}
-	return err
 }

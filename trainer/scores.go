@@ -17,9 +17,9 @@ type marks struct {
 	Turns      [][]float64 // the values of its turns, if it has any
 }
 
-// Share has rank 0 score groups, which are those of all ranks, and sets on every rank what scoring sets. What only people read
+// ScoreForAll has rank 0 score groups, which are those of all ranks, and sets on every rank what scoring sets. What only people read
 // stays with rank 0.
-func (r *Rollouts) Share(ctx context.Context, groups []grpo.Group, score func() (Scored, error)) (Scored, error) {
+func (r *Rollouts) ScoreForAll(ctx context.Context, groups []grpo.Group, score func() (Scored, error)) (Scored, error) {
 	if r.Group.World() == 1 {
 		return score()
 	}
