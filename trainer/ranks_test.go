@@ -262,9 +262,9 @@ func TestCheckpointDoesNotDependOnTheRanks(t *testing.T) {
 		check(t, err)
 		return w, dir
 	}
-	want, dir4 := finish(2, 2)
+	want, dir4 := finish(4, 4)
 	for _, ended := range []int{1, 3} {
-		got, dir := finish(2, ended)
+		got, dir := finish(4, ended)
 		for i := range want {
 			if d := math.Abs(float64(got[i] - want[i])); d > closeWeights {
 				t.Fatalf("%d ranks: weight %d differs by %.2g", ended, i, d)
