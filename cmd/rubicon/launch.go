@@ -50,6 +50,7 @@ func launchCommand() *cobra.Command {
 			if err := l.check(); err != nil {
 				return err
 			}
+			runtime.LockOSThread() // detach binds the processes to this thread
 			signals := make(chan os.Signal, 4)
 			signal.Notify(signals, stopSignals()...)
 			defer signal.Stop(signals)
