@@ -113,7 +113,7 @@ func TestFailuresNameTheRank(t *testing.T) {
 	}{
 		"fails":          {time.Minute, func(*dist.Group) error { return errors.New("its disk is full") }, "rank 2: it has ended: its disk is full"},
 		"dies":           {time.Minute, func(g *dist.Group) error { return g.Close(nil) }, "rank 2: its process has ended"},
-		"hangs":          {2 * time.Second, func(*dist.Group) error { <-hang; return nil }, "rank 2: it did not answer for 2s (dist.timeout)"},
+		"hangs":          {time.Second, func(*dist.Group) error { <-hang; return nil }, "rank 2: it did not answer for 1s (dist.timeout)"},
 		"elsewhere":      {time.Minute, func(g *dist.Group) error { _, err := dist.Gather(t.Context(), g, "rewards", 1); return err }, `rank 2: it is at "rewards, call 2"`},
 		"another length": {time.Minute, func(g *dist.Group) error { return g.SumFloats(t.Context(), "gradient", make([]float32, 3)) }, "rank 2: it has another number of values"},
 	} {
