@@ -19,13 +19,21 @@ type Dir struct {
 	lock        *flock.Flock
 }
 
-// openDir makes the run's folder, or takes an existing one if the run is to be resumed. A rank that does not lead only reads
-// from it.
-func openDir(c *configs.Config, leads bool) (*Dir, error) {
+func newDir(c *configs.Config) *Dir {
 	d := &Dir{path: c.OutputDir, saved: c.Checkpoint.Dir}
 	if d.saved == "" {
 		d.saved = d.join("checkpoints")
 	}
+	return d
+}
+
+// Used reports whether the run's folder holds something of a run, so that only one that resumes may go on in it.
+func Used(c *configs.Config) bool { return newDir(c).used() }
+
+// openDir makes the run's folder, or takes an existing one if the run is to be resumed. A rank that does not lead only reads
+// from it.
+func openDir(c *configs.Config, leads bool) (*Dir, error) {
+	d := newDir(c)
 	if !leads {
 		return d, nil
 	}

@@ -69,17 +69,15 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 	}
 	for _, b := range m.all {
 		job := eval.Job{
-			Setting: eval.Setting{
-				Benchmark: b.Name, Data: b.Data, Policy: id, Step: cand.step, Generation: trainer.BenchmarkSampling(m.Config),
-				Repeats: m.Config.Eval.Repeats, Items: m.Config.Eval.MaxRows, Judge: b.Judge,
-			},
-			Benchmark: b.Benchmark, Policy: p, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
+			Setting: b.Setting(m.Config), Benchmark: b.Benchmark, Policy: p, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
 			Progress: func(done, of int) { m.Console.Tick(done, fmt.Sprintf("of %d, %s of %s", of, b.Name, cand.label)) },
 		}
+		job.Setting.Policy, job.Setting.Step = id, cand.step
 		result, err := eval.Run(ctx, job)
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w (what is done is kept in %s: the same command goes on)", b.Name, cand.label, err, job.File)
 		}
+		result.Label = cand.label
 		m.results = append(m.results, result)
 	}
 	return nil
@@ -89,8 +87,7 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eval.Policy, id string, err error) {
 	c := m.Config
 	if c.Eval.Server.URL != "" {
-		p, err := newServed(c, m.Console)
-		return p, fmt.Sprintf("%s at %s", c.Eval.Server.Model, c.Eval.Server.URL), err
+		return &served{c, m.Console}, fmt.Sprintf("%s at %s", c.Eval.Server.Model, c.Eval.Server.URL), nil
 	}
 	if m.Model == nil || c.Model.Trainable == "full" {
 		if m.Model != nil {
@@ -128,38 +125,43 @@ func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eva
 		}
 		id += ", adapter " + digest
 	}
-	rollouts := &trainer.Rollouts{Config: c, Model: m.Model, Adapter: adapter, Tokenizer: m.Tokenizer, Lock: m.Lock}
+	rollouts := &trainer.Rollouts{Config: c, Model: m.Model, Adapter: adapter, Tokenizer: m.Tokenizer, Lock: m.Lock, Episodes: m.episodes}
 	return &trainer.Answers{Rollouts: rollouts, Conversation: m.conversation()}, id, nil
 }
 
-// summarise writes summary.json, summary.md and a picture of every benchmark that was measured at several steps.
+// summarise prints a table, and writes for each benchmark, of all measurements that lie in its folder, summary.json, summary.md and, where
+// there are several steps, a picture of its headline over the steps.
 func (m *measuring) summarise(stdout io.Writer) error {
-	b, err := json.MarshalIndent(m.results, "", "  ")
-	if err != nil {
-		return err
-	}
-	table := eval.Markdown(m.results)
-	files := map[string]string{"summary.json": string(b) + "\n", "summary.md": table}
-	for _, one := range m.all {
-		if line := curve(m.results, one.Name); len(line.Points) > 1 {
-			files[one.Name+".svg"] = plot.SVG(one.Name, line.Label+", 95 % interval", []plot.Line{line})
-		}
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(m.out, name), []byte(text), 0o644); err != nil {
+	for _, b := range m.all {
+		folder := filepath.Join(m.out, b.Name)
+		results, err := eval.Collect(b.Benchmark, b.Data, folder)
+		if err != nil {
 			return err
+		}
+		text, err := json.MarshalIndent(results, "", "  ")
+		if err != nil {
+			return err
+		}
+		files := map[string]string{"summary.json": string(text) + "\n", "summary.md": eval.Markdown(results)}
+		if line := curve(results); len(line.Points) > 1 {
+			files["scores.svg"] = plot.SVG(b.Name, line.Label+", 95 % interval", []plot.Line{line})
+		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	fmt.Fprintf(m.Console, "answers, verdicts and summaries are in %s\n", m.out)
-	_, err = io.WriteString(stdout, table)
+	_, err := io.WriteString(stdout, eval.Markdown(m.results))
 	return err
 }
 
 // curve is a benchmark's headline over the steps.
-func curve(results []*eval.Result, name string) plot.Line {
+func curve(results []*eval.Result) plot.Line {
 	line := plot.Line{Marked: true}
 	for _, r := range results {
-		if r.Setting.Benchmark != name || len(r.Metrics) == 0 {
+		if len(r.Metrics) == 0 {
 			continue
 		}
 		f := r.Metrics[0]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,62 +13,91 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/internal/llm"
 	"github.com/rubicon-rl/rubicon/rewards"
-	"github.com/rubicon-rl/rubicon/trainer"
 	"github.com/rubicon-rl/rubicon/trainer/eval"
 )
 
 // served answers benchmarks by a server of section eval.server.
-type served struct{ client *llm.Client }
-
-// newServed opens the client of the server.
-func newServed(c *configs.Config, console io.Writer) (*served, error) {
-	s := trainer.BenchmarkSampling(c)
-	if s.TopK != 0 || s.MinP != 0 || s.RepetitionPenalty != 1 || len(s.Stop) > 0 {
-		return nil, errors.New("eval.top_k, min_p, repetition_penalty and stop cannot be asked of a server in OpenAI's protocol: leave them at their defaults")
-	}
-	j := &judge{cfg: configs.Judge{}, seed: uint64(c.Seed), console: console}
-	settings, err := j.settings(configs.JudgeModel{
-		URL: c.Eval.Server.URL, Model: c.Eval.Server.Model, APIKeyEnv: c.Eval.Server.APIKeyEnv, Timeout: c.Eval.Server.Timeout,
-		MaxConcurrency: c.Eval.Server.MaxConcurrency, MaxTokens: s.MaxTokens, Temperature: &s.Temperature, TopP: &s.TopP,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("eval.server: %w", err)
-	}
-	o := llm.DefaultOptions()
-	o.Settings, o.Seed, o.MaxElapsed = settings, uint64(c.Seed), time.Hour
-	o.Notify = func(text string) { fmt.Fprintf(console, "note: %s\n", text) }
-	client, err := llm.New(o)
-	if err != nil {
-		return nil, fmt.Errorf("eval.server: %w", err)
-	}
-	return &served{client}, nil
+type served struct {
+	cfg     *configs.Config
+	console io.Writer
 }
 
-// Answer implements eval.Policy.
-func (p *served) Answer(ctx context.Context, asks []eval.Ask, _ eval.Sampling, deliver func(i int, a eval.Answer) error) error {
-	if err := p.client.Preflight(ctx); err != nil {
+// client opens the client of the server for answers that are sampled as s says.
+func (p *served) client(s eval.Sampling) (*llm.Client, error) {
+	if s.TopK != 0 || s.MinP != 0 || s.RepetitionPenalty != 1 || len(s.Stop) > 0 {
+		return nil, errors.New("top_k, min_p, repetition_penalty and stop cannot be asked of a server in OpenAI's protocol: leave them at their defaults in section eval, and official_sampling off for benchmarks that have them")
+	}
+	server := p.cfg.Eval.Server
+	j := &judge{cfg: configs.Judge{}, seed: uint64(p.cfg.Seed), console: p.console}
+	settings, err := j.settings(configs.JudgeModel{
+		URL: server.URL, Model: server.Model, APIKeyEnv: server.APIKeyEnv, Timeout: server.Timeout,
+		MaxConcurrency: server.MaxConcurrency, MaxTokens: s.MaxTokens, Temperature: &s.Temperature, TopP: &s.TopP,
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := llm.DefaultOptions()
+	o.Settings, o.Seed, o.MaxElapsed = settings, uint64(p.cfg.Seed), time.Hour
+	o.Notify = func(text string) { fmt.Fprintf(p.console, "note: %s\n", text) }
+	return llm.New(o)
+}
+
+// Answer implements eval.Policy. A question that the server refuses, as too long or for its content, is delivered as refused; a server that
+// refuses all of them is an error.
+func (p *served) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, deliver func(i int, a eval.Answer) error) error {
+	client, err := p.client(s)
+	if err == nil {
+		err = client.Preflight(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("eval.server: %w", err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	refused := make([]error, len(asks))
+	g, within := errgroup.WithContext(ctx)
 	for i, a := range asks {
 		g.Go(func() error {
-			var messages []llm.Message
-			for _, m := range a.Item.Messages {
-				messages = append(messages, llm.Message{Role: m.Role, Content: m.Content})
+			answer, err := ask(within, client, a)
+			if errors.Is(err, rewards.ErrNoAnswer) {
+				refused[i] = fmt.Errorf("question %s: %w", a.Item.Key, err)
+				return nil
 			}
-			reply, err := p.client.Chat(ctx, messages, a.Repeat)
-			switch {
-			case errors.Is(err, rewards.ErrNoAnswer):
-				return fmt.Errorf("question %s: the server refuses it: %w", a.Item.Key, err)
-			case err != nil:
+			if err != nil {
 				return err
 			}
-			finish := "stop"
-			if reply.Truncated {
-				finish = "length"
-			}
-			return deliver(i, eval.Answer{Text: reply.Text, Finish: finish, Tokens: reply.CompletionTokens})
+			return deliver(i, answer)
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if !slices.Contains(refused, nil) {
+		return fmt.Errorf("eval.server refuses all %d questions, the first with: %w", len(asks), refused[0])
+	}
+	for i, why := range refused {
+		if why == nil {
+			continue
+		}
+		fmt.Fprintf(p.console, "note: %v\n", why)
+		if err := deliver(i, eval.Answer{Finish: eval.Refused}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks one question.
+func ask(ctx context.Context, client *llm.Client, a eval.Ask) (eval.Answer, error) {
+	var messages []llm.Message
+	for _, m := range a.Item.Messages {
+		messages = append(messages, llm.Message{Role: m.Role, Content: m.Content})
+	}
+	reply, err := client.Chat(ctx, messages, a.Repeat)
+	if err != nil {
+		return eval.Answer{}, err
+	}
+	finish := eval.Stopped
+	if reply.Truncated {
+		finish = eval.CutOff
+	}
+	return eval.Answer{Text: reply.Text, Finish: finish, Tokens: reply.CompletionTokens}, nil
 }

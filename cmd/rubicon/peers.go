@@ -78,11 +78,11 @@ func meet(ctx context.Context, c *configs.Config, place dist.Place, stop <-chan 
 	return dist.NewGroup(link, timeout), nil
 }
 
-// alone refuses to be one of several processes.
-func alone() error {
+// alone refuses to be one of several processes; what is done by one says so.
+func alone(what string) error {
 	place, err := dist.Find(os.Getenv)
 	if err == nil && place.World > 1 {
-		err = fmt.Errorf("this is one of %d processes (%s), but ARCO's rubric model is trained by one: start one", place.World, place.Launcher)
+		err = fmt.Errorf("this is one of %d processes (%s), but %s by one: start one", place.World, place.Launcher, what)
 	}
 	return err
 }

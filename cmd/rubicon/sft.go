@@ -27,7 +27,7 @@ func sftCommand() *cobra.Command {
 				stop := interrupts()
 				return withPeers(cmd.Context(), c, stop, func(p peers) error { return sft(cmd.Context(), c, f.dry, stop, p) })
 			case "rubric":
-				if err := alone(); err != nil {
+				if err := alone("ARCO's rubric model is trained"); err != nil {
 					return err
 				}
 				return warmRubric(cmd.Context(), c, f.dry)
@@ -35,7 +35,7 @@ func sftCommand() *cobra.Command {
 			return fmt.Errorf("--target %s: use policy or rubric", target)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, "load everything, print the plan, and stop before the first step")
 	cmd.Flags().StringVar(&target, "target", target, "what is trained: policy, on conversations or prompts with completions; rubric, on annotated episodes")
 	return cmd
 }

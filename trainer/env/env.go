@@ -28,6 +28,8 @@ type Episode interface {
 	// Outcome is what has become of the episode, by name: what rewards and metrics are made of. It may be asked at any time,
 	// also if the policy was cut off before the end.
 	Outcome() map[string]float64
+	// Answer is the final answer that the policy gave; "" if there is none.
+	Answer() string
 }
 
 // Kind is what an observation is.

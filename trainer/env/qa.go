@@ -129,6 +129,9 @@ func (e *qaEpisode) Step(ctx context.Context, said string) (Observation, error) 
 	return e.observe(Result, "Paragraph: "+e.texts[at], line), nil
 }
 
+// Answer implements Episode.
+func (e *qaEpisode) Answer() string { return e.answer }
+
 // Outcome implements Episode. em and f1 are the benchmark's own, arco_em is the exact match of ARCO's public code; finished says whether
 // there was an answer; found is the share of the supporting paragraphs that were shown.
 func (e *qaEpisode) Outcome() map[string]float64 {

@@ -61,7 +61,8 @@ func (b *gpqa) repeat() []Item {
 			choices = append(choices, f[1+from])
 		}
 		own := maps.Clone(row)
-		own[letterColumn] = string(rune('A' + slices.Index(order, 0)))
+		right := slices.IndexFunc(order, func(from int) bool { return f[1+from] == f[1] }) // the first, where a wrong choice is the same text
+		own[letterColumn] = string(rune('A' + right))
 		items[i] = Item{Key: fmt.Sprint(i + 1), Row: own, Messages: ask(fmt.Sprintf(gpqaPrompt, choices...))}
 	}
 	return items

@@ -11,13 +11,19 @@ import (
 // instructions is IFEval (Zhou et al. 2023) or IFBench (Pyatkin et al. 2025): whether answers follow the verifiable
 // instructions of their prompts.
 type instructions struct {
+	loose    bool // the headline
 	items    []Item
 	compiled map[string][]*instruct.Instruction
 }
 
-// Instructions reads the official file of IFEval or IFBench.
-func Instructions(s Source) (Benchmark, error) {
-	b := &instructions{compiled: map[string][]*instruct.Instruction{}}
+// IFEval reads the official file input_data.jsonl. Its headline is the strict reading.
+func IFEval(s Source) (Benchmark, error) { return newInstructions(s, false) }
+
+// IFBench reads the official file IFBench_test.jsonl. Its authors report the loose reading.
+func IFBench(s Source) (Benchmark, error) { return newInstructions(s, true) }
+
+func newInstructions(s Source, loose bool) (Benchmark, error) {
+	b := &instructions{loose: loose, compiled: map[string][]*instruct.Instruction{}}
 	var err error
 	b.items, err = readItems(s.File, func(row map[string]any) (Item, error) {
 		prompt, err := text(row, "prompt")
@@ -106,8 +112,10 @@ func count(all []bool) float64 {
 }
 
 func (b *instructions) Metrics(v []Verdict) []Metric {
-	return []Metric{
-		mean("prompt_level_strict_acc", "prompt_strict", v), ratio("inst_level_strict_acc", "strict", "instructions", v),
-		mean("prompt_level_loose_acc", "prompt_loose", v), ratio("inst_level_loose_acc", "loose", "instructions", v),
+	strict := []Metric{mean("prompt_level_strict_acc", "prompt_strict", v), ratio("inst_level_strict_acc", "strict", "instructions", v)}
+	loose := []Metric{mean("prompt_level_loose_acc", "prompt_loose", v), ratio("inst_level_loose_acc", "loose", "instructions", v)}
+	if b.loose {
+		return append(loose, strict...)
 	}
+	return append(strict, loose...)
 }
