@@ -54,6 +54,7 @@ func Default() *Config {
 			MaxFailures: 20, Cooldown: 30, MaxOutage: 300, CacheMB: 1024,
 			Audit: JudgeAudit{Samples: 16, JudgeModel: JudgeModel{MaxTokens: 2048, Timeout: 120, MaxConcurrency: 16}},
 		},
+		Dist:       Dist{Backend: "auto", Timeout: 1800},
 		Embedder:   Embedder{Timeout: 60, MaxConcurrency: 4},
 		Checkpoint: Checkpoint{SaveSteps: 50},
 		Eval:       Eval{DataDir: "data", EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy, Server: EvalServer{Timeout: 600, MaxConcurrency: 16}},

@@ -194,8 +194,11 @@ type Env struct {
 	MaxTurnLength int            `yaml:"max_turn_length" min:"0" doc:"Longest turn, tokens. 0: what max_completion_length leaves, which bounds a whole episode with the observations in it."`
 }
 
-// Dist has no settings yet.
-type Dist struct{}
+// Dist is how the processes of a run are connected. How many there are, and which is which, the launcher says.
+type Dist struct {
+	Backend string  `yaml:"backend" enum:"auto|tcp|mpi" doc:"What connects the processes. tcp: connections of their own; rank 0 is met at MASTER_ADDR and MASTER_PORT. mpi: the MPI library of the launcher. auto: mpi if mpirun or another MPI launcher has started them, else tcp."`
+	Timeout float64 `yaml:"timeout" above:"0" doc:"Seconds that a process waits for the others at one place before the run ends. It has to be longer than scoring a generation takes."`
+}
 
 // Period is how often something happens: every so many steps; below 1: a share of the run's steps; 0: never.
 type Period float64

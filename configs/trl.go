@@ -196,7 +196,7 @@ func machineNames() []alias {
 		{name: "fsdp_config", def: "null", ignore: "weights are not sharded"},
 		{name: "deepspeed", def: "null", ignore: "weights are not sharded"},
 		{name: "local_rank", def: "-1", ignore: "it is taken from the launcher's environment"},
-		{name: "ddp_timeout", def: "1800", ignore: exact},
+		{name: "ddp_timeout", def: "1800", path: "dist.timeout"},
 		{name: "debug", def: "", ignore: noMeaning},
 		{name: "skip_memory_metrics", def: "true", ignore: "memory is always measured"},
 		{name: "do_train", def: "false", ignore: "the command says what is done"},

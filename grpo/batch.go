@@ -49,7 +49,7 @@ type batch struct {
 
 // prepare checks in and computes what has no gradient.
 func (o *Objective) prepare(in Inputs) (*batch, error) {
-	in.World, in.GradAccum, in.StepsPerGen = max(in.World, 1), max(in.GradAccum, 1), max(in.StepsPerGen, 1)
+	in.GradAccum, in.StepsPerGen = max(in.GradAccum, 1), max(in.StepsPerGen, 1)
 	b := &batch{in: &in, rows: in.Rows}
 	if err := b.layOut(); err != nil {
 		return nil, err

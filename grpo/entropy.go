@@ -33,10 +33,11 @@ func (o *Objective) entropyWeights(b *batch) error {
 	if !o.cfg.NeedsEntropy() {
 		return nil
 	}
-	entropy := b.lane[laneEntropy]
+	entropy, all := b.lane[laneEntropy], b.entropies()
 	kept := slices.Clone(b.lane[laneOwn])
+	threshold := math.Inf(-1)
 	if o.cfg.TopEntropyQuantile < 1 {
-		threshold := o.entropyThreshold(b)
+		threshold = EntropyThreshold(all, o.cfg.TopEntropyQuantile)
 		for t := range kept {
 			if !(entropy[t] >= threshold) {
 				kept[t] = 0
@@ -55,14 +56,21 @@ func (o *Objective) entropyWeights(b *batch) error {
 		return fmt.Errorf("entropy coefficient is %v: %w", b.in.EntropyCoef, ErrNonFinite)
 	}
 	if b.in.EntropyCoef != 0 {
-		b.lane[laneEntropyWeight] = scaled(kept, b.in.EntropyCoef/math.Max(b.entropyCount, 1)/b.accumulation())
+		count := 0.0 // over all processes
+		for _, e := range all {
+			if float64(e) >= threshold {
+				count++
+			}
+		}
+		b.lane[laneEntropyWeight] = scaled(kept, b.in.EntropyCoef/math.Max(count, 1)/b.accumulation())
 	}
 	return nil
 }
 
-func (o *Objective) entropyThreshold(b *batch) float64 {
-	if b.in.EntropyThreshold != nil {
-		return *b.in.EntropyThreshold
+// entropies are those of the micro-batch's trained tokens, over all processes that share it.
+func (b *batch) entropies() []float32 {
+	if w := b.in.Whole; w != nil {
+		return w.Entropies
 	}
 	var trained []float32
 	for t, e := range b.in.Entropy {
@@ -70,7 +78,7 @@ func (o *Objective) entropyThreshold(b *batch) float64 {
 			trained = append(trained, e)
 		}
 	}
-	return EntropyThreshold(trained, o.cfg.TopEntropyQuantile)
+	return trained
 }
 
 // EntropyControl is the coefficient of the entropy bonus: constant, or with use_adaptive_entropy raised while the

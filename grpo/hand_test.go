@@ -136,13 +136,13 @@ func handWeight(cfg Config, in Inputs, count, own float64) float64 {
 	case "luspo":
 		return 1 / (rows * accum)
 	}
-	return math.Max(float64(in.World), 1) * math.Max(float64(in.StepsPerGen), 1) / (in.NumItems * accum)
+	return math.Max(float64(in.StepsPerGen), 1) / (in.NumItems * accum)
 }
 
 // randomInputs is a micro-batch with every input set, a fifth of the tokens masked.
 func randomInputs(seed uint64, rows ...int) Inputs {
 	r := rand.New(rand.NewPCG(seed, 1))
-	in := Inputs{Rows: rows, GradAccum: 2, StepsPerGen: 4, World: 2}
+	in := Inputs{Rows: rows, GradAccum: 2, StepsPerGen: 4}
 	for _, n := range rows {
 		in.Advantages = append(in.Advantages, r.NormFloat64())
 		for range n {

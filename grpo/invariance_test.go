@@ -10,53 +10,82 @@ import (
 	"time"
 )
 
-// Two micro-batches of an optimiser step, or two processes, give together what one large batch gives; so do rows in
-// another order.
+// Two micro-batches of an optimiser step give together what one large batch gives.
 func TestSplitsAddUp(t *testing.T) {
 	whole := randomInputs(9, 6, 8, 5, 7)
 	for k := range whole.Mask {
 		whole.Mask[k] = true // bnpo and the entropy bonus weigh micro-batches equally, whatever their tokens
 	}
-	whole.Rows, whole.NumItems, whole.World, whole.GradAccum, whole.StepsPerGen = []int{6, 7, 5, 8}, 26, 1, 1, 1
-	part := func(lo, hi, row int) Inputs {
-		in := whole
-		in.Rows, in.Advantages = whole.Rows[row:row+2], whole.Advantages[row:row+2]
-		in.LogP, in.Old, in.Ref = whole.LogP[lo:hi], whole.Old[lo:hi], whole.Ref[lo:hi]
-		in.Sampling, in.Entropy, in.Mask = whole.Sampling[lo:hi], whole.Entropy[lo:hi], whole.Mask[lo:hi]
-		return in
-	}
+	whole.Rows, whole.NumItems, whole.GradAccum, whole.StepsPerGen = []int{6, 7, 5, 8}, 26, 1, 1
 	for name, cfg := range variants() {
 		if strings.HasSuffix(name, "everything") {
 			cfg.TopEntropyQuantile = 1 // its threshold belongs to a micro-batch
 		}
 		whole.EntropyCoef = cfg.EntropyCoef
 		want := evaluate(t, cfg, whole)
-		for _, how := range []string{"micro-batches", "processes"} {
-			a, b := part(0, 13, 0), part(13, 26, 2)
-			divisor := 1.0
-			for _, in := range []*Inputs{&a, &b} {
-				if how == "processes" {
-					in.World, divisor = 2, 2 // gradients are averaged over processes
-				} else {
-					in.GradAccum, in.StepsPerGen = 2, 2
-				}
+		a, b := part(whole, 0, 2), part(whole, 2, 4)
+		for _, in := range []*Inputs{&a, &b} {
+			in.GradAccum, in.StepsPerGen = 2, 2
+		}
+		addUp(t, name, want, evaluate(t, cfg, a), evaluate(t, cfg, b))
+	}
+}
+
+// The parts of a micro-batch that several processes share, however uneven, give together its loss, its gradient and its
+// metrics, with masked tokens, an entropy bonus and a threshold for the entropy.
+func TestSharesAddUp(t *testing.T) {
+	whole := randomInputs(9, 6, 7, 5, 8)
+	shared := &Whole{Rows: 4}
+	for k, own := range whole.Mask {
+		if own {
+			shared.Tokens++
+			shared.Entropies = append(shared.Entropies, whole.Entropy[k])
+		}
+	}
+	for name, cfg := range variants() {
+		whole.EntropyCoef, whole.Whole = cfg.EntropyCoef, nil
+		want := evaluate(t, cfg, whole)
+		whole.Whole = shared
+		a, b := evaluate(t, cfg, part(whole, 0, 1)), evaluate(t, cfg, part(whole, 1, 4))
+		addUp(t, name, want, a, b)
+		merged := a.Metrics
+		merged.Merge(b.Metrics)
+		for metric, v := range want.Metrics.Values() {
+			if got := merged.Values()[metric]; relative(got, v) > 1e-12 {
+				t.Errorf("%s: %s of two processes is %v, of one %v", name, metric, got, v)
 			}
-			ra, rb := evaluate(t, cfg, a), evaluate(t, cfg, b)
-			if got := (ra.Loss + rb.Loss) / divisor; relative(got, want.Loss) > 1e-12 {
-				t.Errorf("%s: %s give %v, the whole %v", name, how, got, want.Loss)
-			}
-			for k, g := range append(ra.DLogP, rb.DLogP...) {
-				if math.Abs(float64(g)/divisor-float64(want.DLogP[k])) > 1e-7 {
-					t.Errorf("%s: %s give gradient %v at token %d, the whole %v", name, how, g, k, want.DLogP[k])
-				}
-			}
-			merged := ra.Metrics
-			merged.Merge(rb.Metrics)
-			for metric, v := range want.Metrics.Values() {
-				if got := merged.Values()[metric]; how == "processes" && metric != "policy_loss" && relative(got, v) > 1e-12 {
-					t.Errorf("%s: %s of two processes is %v, of one %v", name, metric, got, v)
-				}
-			}
+		}
+	}
+}
+
+// part is rows [from, to) of in.
+func part(in Inputs, from, to int) Inputs {
+	lo, hi := 0, 0
+	for i, n := range in.Rows[:to] {
+		if i < from {
+			lo += n
+		}
+		hi += n
+	}
+	in.Rows, in.Advantages = in.Rows[from:to], in.Advantages[from:to]
+	in.LogP, in.Old, in.Ref = in.LogP[lo:hi], in.Old[lo:hi], in.Ref[lo:hi]
+	in.Sampling, in.Entropy, in.Mask = in.Sampling[lo:hi], in.Entropy[lo:hi], in.Mask[lo:hi]
+	return in
+}
+
+func addUp(t *testing.T, name string, want, a, b Result) {
+	t.Helper()
+	if got := a.Loss + b.Loss; relative(got, want.Loss) > 1e-12 {
+		t.Errorf("%s: parts give %v, the whole %v", name, got, want.Loss)
+	}
+	for k, g := range append(a.DLogP, b.DLogP...) {
+		if math.Abs(float64(g-want.DLogP[k])) > 1e-7 {
+			t.Errorf("%s: parts give gradient %v at token %d, the whole %v", name, g, k, want.DLogP[k])
+		}
+	}
+	for k, g := range append(a.DEntropy, b.DEntropy...) {
+		if math.Abs(float64(g-want.DEntropy[k])) > 1e-7 {
+			t.Errorf("%s: parts give gradient %v at the entropy of token %d, the whole %v", name, g, k, want.DEntropy[k])
 		}
 	}
 }

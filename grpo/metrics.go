@@ -9,12 +9,13 @@ const (
 	Mean Rule = iota // weighted by Count
 	Min
 	Max
+	Sum // parts add up
 )
 
 // Metric is one number of a micro-batch in a form that parts (processes) can be merged in.
 type Metric struct {
 	Rule  Rule
-	Sum   float64 // Mean: sum over Count values; Min, Max: the value
+	Sum   float64 // Mean: sum over Count values; Min, Max, Sum: the value
 	Count float64 // values seen; Min, Max with 0: no value
 }
 
@@ -23,7 +24,7 @@ func (m Metric) Value() float64 {
 	switch {
 	case m.Rule == Mean:
 		return m.Sum / math.Max(m.Count, 1)
-	case m.Count == 0:
+	case m.Count == 0 && m.Rule != Sum:
 		return math.NaN()
 	}
 	return m.Sum
@@ -32,8 +33,8 @@ func (m Metric) Value() float64 {
 // merge is m and n taken together.
 func (m Metric) merge(n Metric) Metric {
 	switch {
-	case m.Rule == Mean:
-		return Metric{Mean, m.Sum + n.Sum, m.Count + n.Count}
+	case m.Rule == Mean || m.Rule == Sum:
+		return Metric{m.Rule, m.Sum + n.Sum, m.Count + n.Count}
 	case n.Count == 0:
 		return m
 	case m.Count == 0:

@@ -38,22 +38,28 @@ var families = map[string]family{
 // Inputs is a micro-batch of B rows with N tokens in all, laid out flat, row after row, without padding. Values at
 // tokens that Mask leaves out are ignored, whatever they are.
 type Inputs struct {
-	Rows             []int     // [B] tokens of each row
-	LogP             []float32 // [N] log-probabilities under the policy; the loss is differentiated by them
-	Old              []float32 // [N] the same when the update began; nil: detached LogP, so that every ratio is exactly 1
-	Ref              []float32 // [N] under the reference; needed for a KL term in the loss
-	Sampling         []float32 // [N] as the sampler gave them, NaN where unknown; nil: sampler and trainer agree
-	Entropy          []float32 // [N] nats; needed if Config.NeedsEntropy, else only for the metric
-	Mask             []bool    // [N] tokens that are trained on; nil: all
-	Advantages       []float64 // [B]
-	TokenAdvantages  []float64 // [N] instead of Advantages; nil: none
-	NumItems         float64   // trained tokens of the whole generation batch, all processes
-	World            int       // processes; 0: 1
-	GradAccum        int       // micro-steps of this optimiser step; 0: 1
-	StepsPerGen      int       // micro-batches of the generation batch; 0: 1
-	Eval             bool      // no accumulation
-	EntropyCoef      float64   // coefficient of the entropy bonus in force; see EntropyControl
-	EntropyThreshold *float64  // for top_entropy_quantile over several processes; nil: that of this micro-batch
+	Rows            []int     // [B] tokens of each row
+	LogP            []float32 // [N] log-probabilities under the policy; the loss is differentiated by them
+	Old             []float32 // [N] the same when the update began; nil: detached LogP, so that every ratio is exactly 1
+	Ref             []float32 // [N] under the reference; needed for a KL term in the loss
+	Sampling        []float32 // [N] as the sampler gave them, NaN where unknown; nil: sampler and trainer agree
+	Entropy         []float32 // [N] nats; needed if Config.NeedsEntropy, else only for the metric
+	Mask            []bool    // [N] tokens that are trained on; nil: all
+	Advantages      []float64 // [B]
+	TokenAdvantages []float64 // [N] instead of Advantages; nil: none
+	NumItems        float64   // trained tokens of the whole generation batch, all processes
+	GradAccum       int       // micro-steps of this optimiser step; 0: 1
+	StepsPerGen     int       // micro-batches of the generation batch; 0: 1
+	Eval            bool      // no accumulation
+	EntropyCoef     float64   // coefficient of the entropy bonus in force; see EntropyControl
+	Whole           *Whole    // the micro-batch that these rows are a part of; nil: they are all of it
+}
+
+// Whole is what a micro-batch that several processes share has in all. Losses and gradients of its parts add up to its own.
+type Whole struct {
+	Rows      int       // rows
+	Tokens    float64   // trained tokens
+	Entropies []float32 // of the trained tokens; needed if Config.NeedsEntropy
 }
 
 // Result is the loss of a micro-batch and its gradients.
@@ -187,7 +193,7 @@ func (o *Objective) metrics(b *batch, out outcome) Metrics {
 		b.sampling.metrics(m)
 	}
 	if o.cfg.entropyBonus() {
-		m.set("policy_loss", out.policy*b.accumulation())
+		m["policy_loss"] = Metric{Sum, out.policy * b.accumulation(), 1}
 	}
 	if o.cfg.klInLoss() {
 		m["kl"] = Metric{Mean, out.kl, b.own}

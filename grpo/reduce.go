@@ -13,19 +13,20 @@ const (
 	perSequence reduction = iota // mean over rows of the mean over tokens
 	perToken                     // mean over the trained tokens of the micro-batch
 	perLength                    // sum over rows*max_completion_length
-	perBatch                     // sum over the trained tokens of the whole generation batch's share of this optimiser step
+	perBatch                     // sum over the trained tokens of the generation batch's share of this optimiser step
 	perRow                       // mean over rows of the sum over tokens
 )
 
 // reduceWeights sets the weight of each trained token's loss; others have weight 0.
 func (o *Objective) reduceWeights(b *batch) error {
-	rows, accumulation := float64(len(b.rows)), b.accumulation()
+	rows, tokens := b.size()
+	accumulation := b.accumulation()
 	scale := 1 / accumulation
 	switch o.family.reduce {
 	case perSequence, perRow:
 		scale /= rows
 	case perToken:
-		scale /= math.Max(b.own, 1)
+		scale /= math.Max(tokens, 1)
 	case perLength:
 		scale /= rows * float64(o.cfg.MaxCompletionLength)
 	case perBatch:
@@ -33,7 +34,7 @@ func (o *Objective) reduceWeights(b *batch) error {
 			return fmt.Errorf("NumItems is %v with %v trained tokens in the micro-batch: pass the number of trained tokens of the "+
 				"whole generation batch", b.in.NumItems, b.own)
 		}
-		scale = float64(b.in.World) / math.Max(b.in.NumItems, 1)
+		scale = 1 / math.Max(b.in.NumItems, 1)
 		if !b.in.Eval {
 			scale *= float64(b.in.StepsPerGen) / accumulation
 		}
@@ -49,4 +50,12 @@ func (o *Objective) reduceWeights(b *batch) error {
 		}
 	}
 	return nil
+}
+
+// size is the number of rows and of trained tokens of the micro-batch, over all processes that share it.
+func (b *batch) size() (rows, tokens float64) {
+	if w := b.in.Whole; w != nil {
+		return float64(w.Rows), w.Tokens
+	}
+	return float64(len(b.rows)), b.own
 }

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,16 +10,30 @@ import (
 	"github.com/rubicon-rl/rubicon/policy"
 )
 
-// accumulate adds the gradient of one micro-batch: rows are packed as a forest, the model gives their log-probabilities,
-// the objective its loss and gradient in these, and the model pulls that back. accum is the number of micro-batches in
-// this optimiser step.
-func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
+// accumulate adds the gradient of this rank's share of one micro-batch. accum is the number of micro-batches in this optimiser
+// step.
+func (t *Trainer) accumulate(ctx context.Context, micro []grpo.Row, accum int) error {
 	t.Console.Tick(t.state.Step+1, "learning")
-	began := t.Now()
-	rows = byPrompt(rows)
-	if len(rows) == 0 {
+	all := byPrompt(micro)
+	if len(all) == 0 {
 		return nil // everything is masked: loss and gradient are 0
 	}
+	if t.fresh() {
+		t.state.Window.Add(map[string]float64{"sampling/sampling_logp_difference/mean": 0, "sampling/sampling_logp_difference/max": 0})
+	}
+	rows := t.share(all)
+	t.parts = append(t.parts, nil)
+	if len(rows) == 0 { // fewer groups than ranks
+		_, err := t.whole(ctx, all, nil)
+		return err
+	}
+	defer t.clock("timing_s/update_actor", t.Now())
+	return t.pull(ctx, rows, all, accum)
+}
+
+// pull adds the gradient of rows, which are this rank's of all: they are packed as a forest, the model gives their
+// log-probabilities, the objective its loss and gradient in these, and the model pulls that back.
+func (t *Trainer) pull(ctx context.Context, rows, all []grpo.Row, accum int) error {
 	forest := pack(rows)
 	t.tokens += forest.Tokens()
 	pass, err := t.Model.Forward(forest, policy.ForwardOptions{
@@ -30,6 +45,9 @@ func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
 		return fmt.Errorf("forward: %w", err)
 	}
 	in, err := t.inputs(rows, pass.Output, accum)
+	if err == nil {
+		in.Whole, err = t.whole(ctx, all, pass.Output.Entropy)
+	}
 	if err != nil {
 		pass.Release()
 		return err
@@ -50,10 +68,12 @@ func (t *Trainer) accumulate(rows []grpo.Row, accum int) error {
 	}
 	t.loss += res.Loss
 	t.entropy.Add(res)
-	t.state.Window.Add(res.Metrics.Values())
-	t.clock("timing_s/update_actor", began)
+	t.parts[len(t.parts)-1] = res.Metrics
 	return nil
 }
+
+// fresh reports whether the policy is the one that sampled the generation, and the device promises the same bits.
+func (t *Trainer) fresh() bool { return t.exact && t.buffer.SampledAt == t.state.Step }
 
 // inputs is what the objective sees of a micro-batch. The first time that a generation is used, before the policy has
 // moved, the trainer's log-probabilities must be the sampler's, bit for bit, on a device that promises it.
@@ -63,11 +83,10 @@ func (t *Trainer) inputs(rows []grpo.Row, out policy.Output, accum int) (grpo.In
 		return in, err
 	}
 	in.LogP, in.Entropy = spread(rows, out.LogP), spread(rows, out.Entropy)
-	if t.exact && t.buffer.SampledAt == t.state.Step {
+	if t.fresh() {
 		if err := sameBits(rows, in.LogP); err != nil {
 			return in, err
 		}
-		t.state.Window.Add(map[string]float64{"sampling/sampling_logp_difference/mean": 0, "sampling/sampling_logp_difference/max": 0})
 	}
 	in.NumItems, in.GradAccum, in.StepsPerGen = t.buffer.tokens, accum, t.batching.StepsPerGeneration
 	in.EntropyCoef = t.entropy.Coef()

@@ -13,9 +13,11 @@ func (c *core) badStep(loss, norm float64) error {
 	c.state.BadSteps++
 	c.state.Latest["bad_steps"] = float64(c.state.BadSteps)
 	path := c.dir.join("bad", fmt.Sprintf("step_%d.json", c.state.Step))
-	dump := map[string]any{"step": c.state.Step, "loss": number(loss), "grad_norm": number(norm), "batch": c.batch()}
-	if err := writeJSON(path, dump); err != nil {
-		return fmt.Errorf("write down a batch that went wrong: %w", err)
+	if c.leads() {
+		dump := map[string]any{"step": c.state.Step, "loss": number(loss), "grad_norm": number(norm), "batch": c.batch()}
+		if err := writeJSON(path, dump); err != nil {
+			return fmt.Errorf("write down a batch that went wrong: %w", err)
+		}
 	}
 	fmt.Fprintf(c.Console, "step %d: loss %v, gradient norm %v: nothing was changed, the batch is in %s\n", c.state.Step, loss, norm, path)
 	if c.state.BadSteps >= c.Config.Optim.MaxBadSteps {

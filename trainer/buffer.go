@@ -102,6 +102,9 @@ func (t *Trainer) load(dir string) error {
 	if err := gob.NewDecoder(f).Decode(&b); err != nil {
 		return fmt.Errorf("%s: %w", bufferFile, err)
 	}
+	if b.Serves != t.batching.MicroSteps() {
+		return fmt.Errorf("it is in the middle of a generation batch that serves %d micro-steps, here one serves %d: set optim.per_device_train_batch_size so that its product with the number of processes is what it was", b.Serves, t.batching.MicroSteps())
+	}
 	outside := func(k int) bool { return k < 0 || k >= len(b.Prompts) }
 	if len(b.Completions) != len(b.Prompts) || slices.ContainsFunc(b.Kept, outside) {
 		return fmt.Errorf("%s: %d groups of %d prompts, of which %v are trained on", bufferFile, len(b.Completions), len(b.Prompts), b.Kept)

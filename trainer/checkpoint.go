@@ -23,8 +23,14 @@ const (
 )
 
 // checkpoint saves the run as it stands: parameters in the format of PEFT or transformers, optimiser moments, state, and
-// what extra writes. It is complete on disk before it has its name.
-func (c *core) checkpoint(extra func(dir string) error) error {
+// what extra writes. It is complete on disk before it has its name. Rank 0 saves, and the others wait: who starts the
+// processes may end all of them as soon as one has ended.
+func (c *core) checkpoint(ctx context.Context, extra func(dir string) error) error {
+	_, err := lead(ctx, c.Group, "the checkpoint", func() (bool, error) { return true, c.commit(extra) })
+	return err
+}
+
+func (c *core) commit(extra func(dir string) error) error {
 	defer c.clock("timing_s/save_checkpoint", c.Now())
 	size, err := c.metrics.Size()
 	if err != nil {
@@ -92,7 +98,7 @@ func (c *core) prune() error {
 
 // resume loads the checkpoint that checkpoint.resume names, if any.
 func (c *core) resume(ctx context.Context, load func(dir string) error) error {
-	path, err := c.resumeFrom()
+	path, err := lead(ctx, c.Group, "the checkpoint to resume from", c.resumeFrom)
 	if err != nil || path == "" {
 		return err
 	}
@@ -152,8 +158,18 @@ func (c *core) load(ctx context.Context, dir string, extra func(dir string) erro
 	if err := c.loadAdam(dir, s.Adam); err != nil {
 		return err
 	}
+	s.rescale(c.state.MicroRows)
 	c.state = s
 	return extra(dir)
+}
+
+// rescale counts the micro-steps of an epoch in those of so many rows, rounded down: the number of processes, or the batch, may be
+// another one than when the checkpoint was written. Early checkpoints do not note theirs.
+func (s *State) rescale(rows int) {
+	if s.MicroRows > 0 {
+		s.Micro = s.Micro * s.MicroRows / rows
+	}
+	s.MicroRows = rows
 }
 
 // CheckAdapter refuses the adapter of a checkpoint that was trained on a base model of another fingerprint. What is not a

@@ -21,12 +21,12 @@ func TestBadStepsInARow(t *testing.T) {
 	tr.batch = func() any { return nil }
 	for i, loss := range []float64{math.NaN(), 1, math.Inf(1)} {
 		tr.loss = loss
-		if err := tr.update(); err != nil {
+		if err := tr.update(t.Context()); err != nil {
 			t.Fatalf("step %d: %v", i+1, err)
 		}
 	}
 	tr.loss = math.NaN()
-	if err := tr.update(); !errors.Is(err, ErrDiverged) {
+	if err := tr.update(t.Context()); !errors.Is(err, ErrDiverged) {
 		t.Errorf("two bad steps in a row: %v, want ErrDiverged", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/internal/dist"
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/trainer/data"
@@ -38,7 +39,8 @@ type Parts struct {
 	Stop      <-chan struct{} // closed: finish the step, checkpoint, return ErrInterrupted
 	// Lock is held while the run uses the model, and not while it asks rewards, whose judge may be the same model. nil: no
 	// one else uses it.
-	Lock sync.Locker
+	Lock  sync.Locker
+	Group *dist.Group // the processes of the run; nil: this is the only one
 	// Track starts the trackers of a run that has made so many steps. nil: there are none beside metrics.jsonl.
 	Track func(step int) track.Trackers
 	// DiskFree is what a folder's disk has left for this user, bytes. nil: the system says.
@@ -61,6 +63,7 @@ type State struct {
 	Window       grpo.Window `json:"window"`
 	Best         *best       `json:"best,omitempty"`
 	Adam         int         `json:"adam_steps"`
+	MicroRows    int         `json:"micro_rows"` // rows of a micro-step, all processes
 
 	Latest  map[string]float64 `json:"latest"`   // what a log line says of its last step alone
 	EvalDue bool               `json:"eval_due"` // an interrupt put the evaluation after this step off
@@ -81,11 +84,12 @@ type core struct {
 	steps    int // optimiser steps of one pass over the data
 	total    int // optimiser steps of the run
 	dir      *Dir
-	metrics  *track.JSONL
+	metrics  *track.JSONL // of rank 0, as are health and trackers
 	health   *healthLog
 	trackers track.Trackers
 	state    State
-	loss     float64            // of this step so far
+	loss     float64            // of this step so far; of this rank's part, until reduce
+	parts    []grpo.Metrics     // of this rank's part of each micro-batch of this step
 	tokens   int                // computed in this step's passes, a shared prompt once
 	peak     float64            // floating-point operations a second; 0: unknown
 	batch    func() any         // what the step trained on, written down if it goes wrong
@@ -105,7 +109,7 @@ func newCore(p Parts, kind string) (*core, error) {
 	if p.DiskFree == nil {
 		p.DiskFree = diskFree
 	}
-	dir, err := openDir(p.Config)
+	dir, err := openDir(p.Config, p.Group.Rank() == 0)
 	if err != nil {
 		optim.Close()
 		return nil, err
@@ -141,22 +145,14 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 		return err
 	}
 	c.schedule = schedule
-	if err := os.MkdirAll(c.dir.saved, 0o755); err != nil {
+	if c.leads() {
+		if err := c.openLogs(); err != nil {
+			return err
+		}
+	}
+	if err := c.agree(ctx); err != nil {
 		return err
 	}
-	if c.metrics, err = track.OpenJSONL(c.dir.metrics(), c.state.MetricsBytes); err != nil {
-		return err
-	}
-	if c.health, err = openHealth(c.dir.join("health.jsonl"), c.dir.metrics()); err != nil {
-		return err
-	}
-	if err := c.writeConfig(); err != nil {
-		return err
-	}
-	if c.Track != nil {
-		c.trackers = c.Track(c.state.Step)
-	}
-	c.peak = peak(c.Device, c.Model.WeightType(), c.Now)
 	c.Console.Total = c.total
 	c.Console.Begin(c.state.Step)
 	return nil
@@ -177,9 +173,12 @@ func (c *core) writeConfig() error {
 	return os.Rename(half, c.dir.join("config.yaml"))
 }
 
-// update moves the parameters along the accumulated gradient, clipped, and counts the step. A loss or gradient that is
-// not finite moves nothing: the batch is written down, and after max_bad_steps of these in a row the run ends.
-func (c *core) update() error {
+// update moves the parameters along the gradient that all ranks have accumulated, clipped, and counts the step. A loss or
+// gradient that is not finite moves nothing: the batch is written down, and after max_bad_steps of these in a row the run ends.
+func (c *core) update(ctx context.Context) error {
+	if err := c.reduce(ctx); err != nil {
+		return err
+	}
 	o := c.Config.Optim
 	norm := math.Sqrt(c.params.GradSquares(c.Device))
 	if err := c.Device.Err(); err != nil {
@@ -214,7 +213,7 @@ func (c *core) update() error {
 }
 
 // skip counts a step in which there was nothing to learn from; nothing moves.
-func (c *core) skip() error {
+func (c *core) skip(context.Context) error {
 	c.state.Step++
 	c.state.Skipped++
 	c.state.Latest["skipped_steps"] = float64(c.state.Skipped)
@@ -245,12 +244,36 @@ func (c *core) log() error {
 	return c.record(values)
 }
 
+// openLogs opens what rank 0 writes a run down in.
+func (c *core) openLogs() (err error) {
+	if err := os.MkdirAll(c.dir.saved, 0o755); err != nil {
+		return err
+	}
+	if c.metrics, err = track.OpenJSONL(c.dir.metrics(), c.state.MetricsBytes); err != nil {
+		return err
+	}
+	if c.health, err = openHealth(c.dir.join("health.jsonl"), c.dir.metrics()); err != nil {
+		return err
+	}
+	if err := c.writeConfig(); err != nil {
+		return err
+	}
+	if c.Track != nil {
+		c.trackers = c.Track(c.state.Step)
+	}
+	c.peak = peak(c.Device, c.Model.WeightType(), c.Now)
+	return nil
+}
+
 // epoch is how often the data has been gone through, as transformers counts it.
 func (c *core) epoch() float64 {
 	return float64(c.state.Step/c.steps) + float64(c.state.Micro)/float64(c.micro)
 }
 
 func (c *core) record(values map[string]float64) error {
+	if !c.leads() {
+		return nil
+	}
 	values["epoch"] = c.epoch()
 	r := track.Record{Step: c.state.Step, Values: values}
 	if err := (track.Multi{c.metrics, c.Console, c.trackers}).Log(r); err != nil {

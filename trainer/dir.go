@@ -11,7 +11,7 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 )
 
-// Dir is the folder of a run, held by one process at a time:
+// Dir is the folder of a run, held by one process at a time, rank 0 of the run:
 //
 //	config.yaml  metrics.jsonl  completions/step_N.jsonl  eval/step_N.jsonl  checkpoints/step-N/  bad/step_N.json
 type Dir struct {
@@ -30,9 +30,13 @@ func newDir(c *configs.Config) *Dir {
 // Used reports whether the run's folder holds something of a run, so that only one that resumes may go on in it.
 func Used(c *configs.Config) bool { return newDir(c).used() }
 
-// openDir makes the run's folder, or takes an existing one if the run is to be resumed.
-func openDir(c *configs.Config) (*Dir, error) {
+// openDir makes the run's folder, or takes an existing one if the run is to be resumed. A rank that does not lead only reads
+// from it.
+func openDir(c *configs.Config, leads bool) (*Dir, error) {
 	d := newDir(c)
+	if !leads {
+		return d, nil
+	}
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run's folder: %w", err)
 	}
@@ -61,4 +65,9 @@ func (d *Dir) join(elem ...string) string {
 
 func (d *Dir) metrics() string { return d.join("metrics.jsonl") }
 
-func (d *Dir) close() error { return d.lock.Unlock() }
+func (d *Dir) close() error {
+	if d.lock == nil {
+		return nil
+	}
+	return d.lock.Unlock()
+}

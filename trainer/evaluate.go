@@ -24,7 +24,7 @@ func (r *Rollouts) Evaluate(ctx context.Context, heldOut []grpo.Prompt, out stri
 	if err != nil {
 		return nil, fmt.Errorf("rollout: %w", err)
 	}
-	scored, err := r.Score(ctx, rewards.HeldOut, groups)
+	scored, err := r.ScoreForAll(ctx, groups, func() (Scored, error) { return r.Score(ctx, rewards.HeldOut, groups) })
 	if err != nil {
 		return nil, fmt.Errorf("reward: %w", err)
 	}
@@ -38,6 +38,9 @@ func (r *Rollouts) Evaluate(ctx context.Context, heldOut []grpo.Prompt, out stri
 		for name, v := range metrics {
 			values["eval_"+name] = v
 		}
+	}
+	if r.Group.Rank() > 0 {
+		return values, nil
 	}
 	return values, writeCompletions(out, table{scored.Columns, groups}, scored.Details, os.O_TRUNC)
 }
@@ -63,10 +66,12 @@ func (t *Trainer) Evaluate(ctx context.Context, step int) (map[string]float64, e
 			return nil, err
 		}
 	}
-	if len(t.benchmarks) == 0 {
+	if len(t.Config.Eval.Benchmarks) == 0 {
 		return values, nil
 	}
-	measured, err := t.rollouts.Measure(ctx, t.benchmarks, &Answers{&t.rollouts, t.conversation}, t.dir.join("eval", "training"), step)
+	measured, err := lead(ctx, t.Group, "benchmarks", func() (map[string]float64, error) {
+		return t.rollouts.Measure(ctx, t.benchmarks, &Answers{&t.rollouts, t.conversation}, t.dir.join("eval", "training"), step)
+	})
 	if values == nil {
 		values = map[string]float64{}
 	}

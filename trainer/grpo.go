@@ -36,7 +36,7 @@ type Trainer struct {
 	conversation     Conversation
 }
 
-// Task is the data and the reward of a GRPO run.
+// Task is the data and the reward of a GRPO run. Of several processes only rank 0 has Provider, Judge and Benchmarks.
 type Task struct {
 	Prompts, HeldOut []grpo.Prompt // tokenised; HeldOut may be empty
 	Provider         rewards.Provider
@@ -65,7 +65,7 @@ type Reference struct {
 // New prepares a GRPO run in its folder.
 func New(p Parts, in Task) (*Trainer, error) {
 	cfg := p.Config
-	batching, err := cfg.Batching(1)
+	batching, err := cfg.Batching(p.Group.World())
 	if err != nil {
 		return nil, err
 	}
@@ -93,20 +93,21 @@ func New(p Parts, in Task) (*Trainer, error) {
 	}
 	t := &Trainer{
 		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
-		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name, Lock: p.Lock, Episodes: in.Episodes},
+		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name, Lock: p.Lock, Episodes: in.Episodes, Group: p.Group},
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge, auditor: in.Auditor, patience: scoringPatience,
 		benchmarks: in.Benchmarks, conversation: in.Conversation,
 	}
 	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))
+	t.state.MicroRows = batching.PerDevice * batching.World
 	t.micro, t.steps = batching.Epoch(len(in.Prompts))
 	t.total = totalSteps(cfg.Optim, t.steps)
 	return t, nil
 }
 
-// Steps is the number of optimiser steps of a run on so many prompts.
-func Steps(cfg *configs.Config, prompts int) (int, error) {
-	batching, err := cfg.Batching(1)
+// Steps is the number of optimiser steps of a run of world processes on so many prompts.
+func Steps(cfg *configs.Config, prompts, world int) (int, error) {
+	batching, err := cfg.Batching(world)
 	if err != nil {
 		return 0, err
 	}

@@ -37,7 +37,7 @@ func (t *Trainer) mark() mark {
 // that a step that is scored again replaces what its first scoring did.
 func (t *Trainer) rewind(m mark) {
 	t.state, t.buffer, t.entropy, t.noted = m.state, m.buffer, m.entropy, m.noted
-	t.loss, t.tokens = 0, 0
+	t.loss, t.tokens, t.parts = 0, 0, nil
 	t.params.ZeroGrad(t.Device)
 }
 
@@ -52,7 +52,7 @@ func (c *core) pause(ctx context.Context, s stepper, err error) error {
 	if !errors.As(err, &u) || ctx.Err() != nil {
 		return err
 	}
-	if e := c.checkpoint(s.save); e != nil {
+	if e := c.checkpoint(ctx, s.save); e != nil {
 		return errors.Join(err, e)
 	}
 	if errors.Is(err, ErrInterrupted) {

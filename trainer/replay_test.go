@@ -61,7 +61,7 @@ func replay(t *testing.T, dir string) {
 			before := tr.loss
 			rows, items := recordedRows(tensors, fmt.Sprintf("micro%d.", micro))
 			tr.buffer.tokens = items
-			if err := tr.accumulate(rows, tr.batching.GradAccum); err != nil {
+			if err := tr.accumulate(t.Context(), rows, tr.batching.GradAccum); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := tr.loss-before, run.Micro[micro].Loss; math.Abs(got-want) > 1e-5*max(1, math.Abs(want)) {
@@ -69,7 +69,7 @@ func replay(t *testing.T, dir string) {
 			}
 			micro++
 		}
-		if err := tr.update(); err != nil {
+		if err := tr.update(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		compareLog(t, tr, run.Log[step])
@@ -222,13 +222,13 @@ func TestKLToReferenceMatchesPEFT(t *testing.T) {
 	for _, r := range rows {
 		groups = append(groups, grpo.Group{Prompt: r.Prompt, Completions: []*grpo.Completion{r.Completion}})
 	}
-	check(t, tr.noteReference(groups))
+	check(t, tr.noteReference(t.Context(), groups))
 	width := tensors["completion_ids"].Shape[1]
 	for i, r := range rows {
 		golden.Close(t, "reference log-probabilities", r.Completion.Ref, tensors["ref_per_token_logps"].Float[i*width:][:len(r.Completion.Ref)], 2e-5)
 	}
 	tr.buffer.tokens = items
-	check(t, tr.accumulate(rows, 1))
+	check(t, tr.accumulate(t.Context(), rows, 1))
 	golden.Close(t, "loss", []float32{float32(tr.loss)}, tensors["grpo.loss"].Float, 1e-5)
 	grad := make([]float32, tr.params.Len)
 	check(t, tr.Device.Download(grad, tr.params.Grad, 0))
@@ -242,6 +242,7 @@ func TestKLToReferenceMatchesPEFT(t *testing.T) {
 		t.Errorf("gradient differs by %.2g of its norm, allowed 1e-4", rel)
 	}
 	// From metrics_grpo beside the golden tensors.
+	check(t, tr.reduce(t.Context()))
 	metrics := tr.state.Window.Flush()
 	for name, want := range map[string]float64{"kl": 0.24084632098674774, "entropy": 4.2250542640686035,
 		"clip_ratio/high_mean": 0.0714285746216774, "clip_ratio/high_max": 0.1666666716337204, "clip_ratio/low_mean": 0} {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/internal/dist"
 	"github.com/rubicon-rl/rubicon/policy"
 )
 
@@ -58,7 +60,7 @@ func (t *Trainer) refill(ctx context.Context) error {
 	if err := grpo.SetTurnAdvantages(t.Config.GRPO, t.buffer.kept()); err != nil {
 		return fmt.Errorf("reward: %w", err)
 	}
-	return t.cut()
+	return t.cut(ctx)
 }
 
 // sample draws num_generations completions for the next prompts of the data.
@@ -81,7 +83,7 @@ func (t *Trainer) sample(ctx context.Context) ([]grpo.Group, error) {
 
 // cut shuffles the rows of the generation batch and cuts them into micro-batches. Whole groups stay together where the
 // micro-batch holds whole groups: their prompt is then computed once.
-func (t *Trainer) cut() error {
+func (t *Trainer) cut(ctx context.Context) error {
 	rows := grpo.Rows(t.Config.GRPO, t.buffer.kept())
 	unit := 1
 	if g := t.batching.Generations; t.batching.PerDevice%g == 0 {
@@ -99,49 +101,70 @@ func (t *Trainer) cut() error {
 	if err := t.layOut(&t.buffer); err != nil || !t.batching.NeedsOld() {
 		return err
 	}
-	return t.noteOld()
+	return t.noteOld(ctx)
 }
 
 // noteOld sets the log-probabilities of the policy as it is now: the sampler's own where the two give the same bits.
-func (t *Trainer) noteOld() error {
-	for _, rows := range t.buffer.micro {
+func (t *Trainer) noteOld(ctx context.Context) error {
+	rows := slices.Concat(t.buffer.micro...)
+	if t.exact {
 		for _, r := range rows {
 			r.Completion.Old = r.Completion.LogP
 		}
-		if t.exact {
-			continue
-		}
-		err := t.logps(rows, Reference{t.Model, t.Adapter}, func(c *grpo.Completion, logp []float32) { c.Old = logp })
-		if err != nil {
-			return err
-		}
+		return nil
+	}
+	logps, err := t.logps(ctx, rows, Reference{t.Model, t.Adapter})
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
+		r.Completion.Old = logps[i]
 	}
 	return nil
 }
 
-// logps gives each row's log-probabilities, 0 at tokens that are not trained on, under a policy that is not trained.
-func (t *Trainer) logps(rows []grpo.Row, under Reference, set func(c *grpo.Completion, logp []float32)) error {
-	for _, r := range rows {
-		set(r.Completion, make([]float32, len(r.Completion.Tokens)))
+// logps gives each row's log-probabilities, 0 at tokens that are not trained on, under a policy that is not trained. Each rank
+// computes a part, per_device_train_batch_size rows at a time.
+func (t *Trainer) logps(ctx context.Context, rows []grpo.Row, under Reference) ([][]float32, error) {
+	from, to := t.Group.Share(len(rows))
+	var mine [][]float32
+	for batch := range slices.Chunk(rows[from:to], t.batching.PerDevice) {
+		logps, err := t.forward(batch, under)
+		if err != nil {
+			return nil, err
+		}
+		mine = append(mine, logps...)
+	}
+	all, err := dist.Gather(ctx, t.Group, "log-probabilities", mine)
+	return slices.Concat(all...), err
+}
+
+// forward is logps in one pass of this rank.
+func (t *Trainer) forward(rows []grpo.Row, under Reference) ([][]float32, error) {
+	out := make([][]float32, len(rows))
+	at := make(map[*grpo.Completion]int, len(rows))
+	for i, r := range rows {
+		out[i] = make([]float32, len(r.Completion.Tokens))
+		at[r.Completion] = i
 	}
 	rows = byPrompt(rows)
 	if len(rows) == 0 {
-		return nil
+		return out, nil
 	}
 	pass, err := under.Model.Forward(pack(rows), policy.ForwardOptions{
 		Adapter: under.Adapter, Temperature: float32(t.Config.Rollout.Temperature),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer pass.Release()
 	logp := spread(rows, pass.Output.LogP)
 	for _, r := range rows {
 		n := len(r.Completion.Tokens)
-		set(r.Completion, logp[:n:n])
+		out[at[r.Completion]] = logp[:n:n]
 		logp = logp[n:]
 	}
-	return nil
+	return out, nil
 }
 
 // note keeps the metrics of all sampled groups and writes their completions down.
@@ -154,6 +177,9 @@ func (t *Trainer) note(columns []grpo.Column, groups []grpo.Group) error {
 	t.state.Window.Add(grpo.LengthMetrics(groups).Values())
 	t.state.Window.Add(episodeMetrics(groups))
 	t.shown = table{columns, groups}
+	if !t.leads() {
+		return nil
+	}
 	mode := os.O_TRUNC
 	if t.noted == t.state.Step+1 { // a further generation of the step
 		mode = os.O_APPEND

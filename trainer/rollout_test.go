@@ -82,7 +82,7 @@ func TestCutKeepsGroupsWhole(t *testing.T) {
 	for i := range groups {
 		tr.buffer.Kept = append(tr.buffer.Kept, i)
 	}
-	check(t, tr.cut())
+	check(t, tr.cut(t.Context()))
 	var order []string
 	for _, rows := range tr.buffer.micro {
 		if len(rows) != 2 || rows[0].Prompt != rows[1].Prompt || rows[0].Completion == rows[1].Completion {
@@ -105,7 +105,7 @@ func TestKLInRewardCountsTruncatedCompletions(t *testing.T) {
 	for _, masked := range []bool{false, true} {
 		p := parts(t, "beta=0.1", "grpo.kl_in_reward=true", fmt.Sprint("mask_truncated_completions=", masked), "output_dir="+t.TempDir())
 		c := &grpo.Completion{Tokens: []int32{7, 8, 9}, Truncated: true}
-		check(t, grpoRun(t, p, &parityReward{}).noteReference([]grpo.Group{{Prompt: &prompts(1)[0], Completions: []*grpo.Completion{c}}}))
+		check(t, grpoRun(t, p, &parityReward{}).noteReference(t.Context(), []grpo.Group{{Prompt: &prompts(1)[0], Completions: []*grpo.Completion{c}}}))
 		ref[masked] = c.Ref
 	}
 	if !slices.Equal(ref[true], ref[false]) || ref[true][0] == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/dist"
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/rewards"
@@ -24,6 +25,7 @@ type Rollouts struct {
 	Name      string      // of the provider, in metrics
 	Lock      sync.Locker // as in Parts
 	Episodes  *Episodes   // nil: completions have one turn
+	Group     *dist.Group // shares the prompts; its rank 0 alone has the provider
 }
 
 // asking runs f, which may use the model for a judge of its own.
@@ -35,8 +37,30 @@ func (r *Rollouts) asking(f func() error) error {
 	return f()
 }
 
-// Sample draws n completions for each prompt. The run's seed, stream and the prompt's ID name their random numbers.
+// Sample draws n completions for each prompt, of which each rank samples a part. The run's seed, stream and the prompt's ID name
+// their random numbers, so that it does not matter who samples what.
 func (r *Rollouts) Sample(ctx context.Context, prompts []*grpo.Prompt, n int, s configs.Sampling, stream ...uint64) ([]grpo.Group, error) {
+	from, to := r.Group.Share(len(prompts))
+	mine, err := r.sample(ctx, prompts[from:to], n, s, stream...)
+	if err != nil || r.Group.World() == 1 {
+		return mine, err
+	}
+	completions := make([][]*grpo.Completion, len(mine))
+	for i, g := range mine {
+		completions[i] = g.Completions
+	}
+	all, err := dist.Gather(ctx, r.Group, "samples", completions)
+	if err != nil {
+		return nil, err
+	}
+	groups := make([]grpo.Group, len(prompts))
+	for i, c := range slices.Concat(all...) {
+		groups[i] = grpo.Group{Prompt: prompts[i], Completions: c}
+	}
+	return groups, nil
+}
+
+func (r *Rollouts) sample(ctx context.Context, prompts []*grpo.Prompt, n int, s configs.Sampling, stream ...uint64) ([]grpo.Group, error) {
 	reqs := make([]policy.Request, len(prompts))
 	for i, p := range prompts {
 		key := append([]uint64{uint64(r.Config.Seed)}, stream...)

@@ -48,7 +48,7 @@ func (c *core) advance(ctx context.Context, s stepper) error {
 		if improved, err := c.evaluate(ctx, s); err != nil {
 			return err
 		} else if improved {
-			if err := c.checkpoint(s.save); err != nil {
+			if err := c.checkpoint(ctx, s.save); err != nil {
 				return err
 			}
 		}
@@ -69,11 +69,11 @@ func (c *core) advance(ctx context.Context, s stepper) error {
 		c.tokens = 0
 		c.state.Window.Add(c.timing)
 		clear(c.timing)
-		select {
-		case <-c.Stop:
-			stopped = c.state.Step < c.total
-		default:
+		stop, err := c.rollCall(ctx, c.standing())
+		if err != nil {
+			return fmt.Errorf("after step %d: %w", c.state.Step, err)
 		}
+		stopped = stop && c.state.Step < c.total
 		if err := c.between(ctx, s, stopped); err != nil {
 			return err
 		}
@@ -121,13 +121,13 @@ func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 		var err error
 		if improved, err = c.evaluate(ctx, s); err != nil {
 			c.state.EvalDue = true // the resumed run makes up for it
-			return errors.Join(err, c.checkpoint(s.save))
+			return errors.Join(err, c.checkpoint(ctx, s.save))
 		}
 	}
 	if !c.due(c.Config.Checkpoint.SaveSteps.Every(c.total)) && !last && !stopped && !improved {
 		return nil
 	}
-	return c.checkpoint(s.save)
+	return c.checkpoint(ctx, s.save)
 }
 
 // due reports whether something that happens every so many steps is due; 0: never.

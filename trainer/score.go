@@ -13,20 +13,7 @@ import (
 // punishment, KL to the reference); reference log-probabilities are noted on the way, where the objective needs them.
 func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column, error) {
 	t.Console.Tick(t.state.Step+1, "scoring")
-	began := t.Now()
-	within, done := t.whileWanted(ctx)
-	if t.audits() {
-		t.auditor.Listen()
-	}
-	scored, err := t.rollouts.Score(within, t.state.Step, groups)
-	t.clock("timing_s/reward", began)
-	if err == nil && t.audits() {
-		t.audit(within)
-	}
-	done()
-	if context.Cause(within) == ErrInterrupted && err != nil {
-		err = ErrInterrupted
-	}
+	scored, err := t.rollouts.ScoreForAll(ctx, groups, func() (Scored, error) { return t.scoreAndAudit(ctx, groups) })
 	if err != nil {
 		return nil, unscored{err}
 	}
@@ -41,11 +28,30 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 		t.state.Window.Add(map[string]float64{"judge/unscorable_frac": scored.Unscorable})
 	}
 	if t.Config.GRPO.NeedsReference() {
-		if err := t.noteReference(groups); err != nil {
+		if err := t.noteReference(ctx, groups); err != nil {
 			return nil, fmt.Errorf("reference policy: %w", err)
 		}
 	}
 	return grpo.Shape(t.Config.GRPO, scored.Columns, groups)
+}
+
+// scoreAndAudit has rank 0 score all completions, and audit its judge when it is time.
+func (t *Trainer) scoreAndAudit(ctx context.Context, groups []grpo.Group) (Scored, error) {
+	began := t.Now()
+	within, done := t.whileWanted(ctx)
+	defer done()
+	if t.audits() {
+		t.auditor.Listen()
+	}
+	scored, err := t.rollouts.Score(within, t.state.Step, groups)
+	t.clock("timing_s/reward", began)
+	if err == nil && t.audits() {
+		t.audit(within)
+	}
+	if context.Cause(within) == ErrInterrupted && err != nil {
+		err = ErrInterrupted
+	}
+	return scored, err
 }
 
 // audits reports whether the judge is audited in this step.
@@ -69,30 +75,35 @@ func (t *Trainer) audit(ctx context.Context) {
 	t.state.Window.Add(values)
 }
 
-// noteReference sets the log-probabilities under the reference policy, per_device_train_batch_size rows at a time.
-func (t *Trainer) noteReference(groups []grpo.Group) error {
+// noteReference sets the log-probabilities under the reference policy.
+func (t *Trainer) noteReference(ctx context.Context, groups []grpo.Group) error {
 	defer t.clock("timing_s/ref", t.Now())
 	cfg := t.Config.GRPO
 	if cfg.KLInReward { // the reward is about every completion, also one that is not trained on
 		cfg.MaskTruncatedCompletions = false
 	}
 	rows := grpo.Rows(cfg, groups)
-	for len(rows) > 0 {
-		n := min(len(rows), t.batching.PerDevice)
-		err := t.logps(rows[:n], t.Reference, func(c *grpo.Completion, logp []float32) { c.Ref = logp })
-		if err != nil {
-			return err
-		}
-		rows = rows[n:]
+	logps, err := t.logps(ctx, rows, t.Reference)
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
+		r.Completion.Ref = logps[i]
 	}
 	return nil
 }
 
 // learn lets a provider that changes between steps see the groups of the generations that the step has used up.
 func (t *Trainer) learn(ctx context.Context, groups []grpo.Group) error {
-	l, ok := t.rollouts.Provider.(rewards.Learner)
-	if !ok || len(groups) == 0 {
+	if len(groups) == 0 {
 		return nil
 	}
-	return t.rollouts.asking(func() error { return l.Learn(ctx, t.state.Step, groups) })
+	_, err := lead(ctx, t.Group, "what the rewards learn", func() (bool, error) {
+		l, ok := t.rollouts.Provider.(rewards.Learner)
+		if !ok {
+			return false, nil
+		}
+		return true, t.rollouts.asking(func() error { return l.Learn(ctx, t.state.Step, groups) })
+	})
+	return err
 }

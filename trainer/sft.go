@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/grpo"
+	"github.com/rubicon-rl/rubicon/internal/dist"
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/trainer/data"
 )
@@ -59,7 +61,8 @@ func NewSFT(p Parts, examples, heldOut []Example) (*SFT, error) {
 	if cfg.Data.Packing {
 		s.bins = fill(examples, cfg.Data.MaxLength)
 	}
-	s.micro = ceilDiv(len(s.bins), s.batchSize())
+	s.state.MicroRows = s.batchSize() * p.Group.World()
+	s.micro = ceilDiv(len(s.bins), s.state.MicroRows)
 	s.steps = ceilDiv(s.micro, s.accum)
 	s.total = totalSteps(cfg.Optim, s.steps)
 	return s, nil
@@ -68,6 +71,7 @@ func NewSFT(p Parts, examples, heldOut []Example) (*SFT, error) {
 // Run makes the run's steps, from its checkpoint if it resumes.
 func (s *SFT) Run(ctx context.Context) error { return s.run(ctx, s) }
 
+// batchSize is the number of rows of a micro-batch in one process.
 func (s *SFT) batchSize() int { return max(1, s.Config.Optim.PerDeviceTrainBatchSize) }
 
 // fill puts examples into rows of up to length tokens: longest first, each into the fullest row that has room (TRL's bfd).
@@ -102,7 +106,7 @@ func fill(examples []Example, length int) [][]int {
 // Step is one optimiser step.
 func (s *SFT) Step(ctx context.Context) error {
 	s.Console.Tick(s.state.Step+1, "learning")
-	micros := s.next()
+	micros, mine := s.next()
 	learned, tokens := 0, 0
 	for _, m := range micros {
 		for _, e := range m {
@@ -112,7 +116,7 @@ func (s *SFT) Step(ctx context.Context) error {
 	}
 	s.batch = func() any { return micros }
 	entropy := 0.0
-	for _, m := range micros {
+	for _, m := range mine {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -124,25 +128,30 @@ func (s *SFT) Step(ctx context.Context) error {
 		entropy += e
 	}
 	s.state.NumTokens += int64(tokens)
-	s.state.Window.Add(map[string]float64{"entropy": entropy})
-	return s.update()
+	s.parts = []grpo.Metrics{{"entropy": {Rule: grpo.Sum, Sum: entropy}}}
+	return s.update(ctx)
 }
 
-// next returns the micro-batches of the next optimiser step.
-func (s *SFT) next() [][]Example {
+// next returns the micro-batches of the next optimiser step, and this rank's part of each.
+func (s *SFT) next() (all, mine [][]Example) {
 	s.shuffle(s.state.Step / s.steps)
-	var out [][]Example
 	for k := s.state.Micro; k < min(s.state.Micro+s.accum, s.micro); k++ {
-		var batch []Example
-		for _, row := range s.order[k*s.batchSize() : min((k+1)*s.batchSize(), len(s.order))] {
-			for _, i := range s.bins[row] {
-				batch = append(batch, s.Examples[i])
-			}
-		}
-		out = append(out, batch)
+		rows := s.order[k*s.state.MicroRows : min((k+1)*s.state.MicroRows, len(s.order))]
+		from, to := s.Group.Share(len(rows))
+		all, mine = append(all, s.examples(rows)), append(mine, s.examples(rows[from:to]))
 	}
-	s.state.Micro = (s.state.Micro + len(out)) % s.micro
-	return out
+	s.state.Micro = (s.state.Micro + len(all)) % s.micro
+	return all, mine
+}
+
+// examples are those in rows.
+func (s *SFT) examples(rows []int) (batch []Example) {
+	for _, row := range rows {
+		for _, i := range s.bins[row] {
+			batch = append(batch, s.Examples[i])
+		}
+	}
+	return batch
 }
 
 // shuffle sets the order of an epoch's rows.
@@ -172,6 +181,9 @@ func dataSeed(c *configs.Config) uint64 {
 // accumulate adds the gradient of one micro-batch in a step of learned tokens; it returns its part of the mean loss and
 // of the mean entropy.
 func (s *SFT) accumulate(batch []Example, learned int) (loss, entropy float64, err error) {
+	if len(batch) == 0 { // fewer rows than ranks
+		return 0, 0, nil
+	}
 	defer s.clock("timing_s/update_actor", s.Now())
 	forest := packExamples(batch)
 	s.tokens += forest.Tokens()
@@ -223,7 +235,8 @@ func (s *SFT) Evaluate(ctx context.Context, _ int) (map[string]float64, error) {
 		return nil, nil
 	}
 	sum, learned := 0.0, 0
-	for batch := range slices.Chunk(s.HeldOut, s.batchSize()) {
+	from, to := s.Group.Share(len(s.HeldOut))
+	for batch := range slices.Chunk(s.HeldOut[from:to], s.batchSize()) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -237,7 +250,15 @@ func (s *SFT) Evaluate(ctx context.Context, _ int) (map[string]float64, error) {
 		learned += len(pass.Output.LogP)
 		pass.Release()
 	}
-	return map[string]float64{"eval_loss": sum / float64(max(1, learned))}, nil
+	all, err := dist.Gather(ctx, s.Group, "the held-out loss", [2]float64{sum, float64(learned)})
+	if err != nil {
+		return nil, err
+	}
+	loss := grpo.Metric{Rule: grpo.Mean}
+	for _, part := range all {
+		loss.Sum, loss.Count = loss.Sum+part[0], loss.Count+part[1]
+	}
+	return map[string]float64{"eval_loss": loss.Value()}, nil
 }
 
 func (s *SFT) show(io.Writer) {}

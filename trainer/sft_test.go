@@ -63,7 +63,7 @@ func TestNextGoesThroughTheData(t *testing.T) {
 	var epochs [2][]int32
 	for e := range epochs {
 		for _, want := range []int{2, 1} {
-			micros := s.next()
+			micros, _ := s.next()
 			if len(micros) != want {
 				t.Fatalf("%d micro-batches, want %d", len(micros), want)
 			}

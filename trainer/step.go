@@ -11,7 +11,7 @@ import (
 //
 //	prompts -> sample groups -> score -> advantages   rollout.go, score.go, grpo.Advantages
 //	-> pack -> log-probs -> objective -> backward     accumulate.go, pack.go, grpo.Objective
-//	-> finite? -> clip -> AdamW                       core.go
+//	-> all-reduce -> finite? -> clip -> AdamW         ranks.go, core.go
 //	-> let rewards learn                              score.go
 //
 // Checkpoint, evaluation and tracking follow in Run (run.go), between steps.
@@ -33,7 +33,7 @@ func (t *Trainer) Step(ctx context.Context) error {
 		}
 		micro := t.buffer.next()
 		rows = append(rows, micro...)
-		if err := t.accumulate(micro, accum); err != nil {
+		if err := t.accumulate(ctx, micro, accum); err != nil {
 			return fmt.Errorf("step %d: %w", t.state.Step+1, err)
 		}
 		if t.buffer.spent() {
@@ -45,10 +45,14 @@ func (t *Trainer) Step(ctx context.Context) error {
 	if len(rows) == 0 { // dynamic sampling found no group with signal
 		move = t.skip
 	}
-	if err := move(); err != nil {
+	if err := move(ctx); err != nil {
 		return fmt.Errorf("step %d: update: %w", t.state.Step, err)
 	}
-	t.entropy.Step(t.entropy.Window())
+	entropy, tokens, err := t.entropyWindow(ctx)
+	if err != nil {
+		return fmt.Errorf("step %d: %w", t.state.Step, err)
+	}
+	t.entropy.Step(entropy, tokens)
 	t.state.Window.Add(t.entropy.Metrics().Values())
 	if err := t.learn(ctx, spent); err != nil {
 		return fmt.Errorf("step %d: let the rewards learn: %w", t.state.Step, err)

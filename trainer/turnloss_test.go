@@ -33,7 +33,7 @@ func TestEpisodeIsTheSumOfItsTurns(t *testing.T) {
 		}
 		grad := func(rows []grpo.Row) (float64, []float32) {
 			tr.loss = 0
-			check(t, tr.accumulate(rows, 1)) // on this device it compares log-probabilities with the sampler's bits, too
+			check(t, tr.accumulate(t.Context(), rows, 1)) // on this device it compares log-probabilities with the sampler's bits, too
 			g := make([]float32, tr.params.Len)
 			check(t, tr.Device.Download(g, tr.params.Grad, 0))
 			tr.params.ZeroGrad(tr.Device)

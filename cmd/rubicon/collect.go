@@ -83,7 +83,7 @@ func (o *collection) run(ctx context.Context, c *configs.Config) (err error) {
 	if c.Env.Kind == "" {
 		return errors.New("env.kind is not set: name the environment that is played")
 	}
-	if o.r, err = openRun(c, nil); err != nil {
+	if o.r, err = openRun(c, nil, peers{}); err != nil {
 		return err
 	}
 	defer closing(&err, o.r.close)

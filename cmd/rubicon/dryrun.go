@@ -25,7 +25,7 @@ func dryRun(ctx context.Context, c *configs.Config, stop <-chan struct{}) (err e
 		return err
 	}
 	defer closing(&err, func() error { return os.RemoveAll(dir) })
-	r, err := openRun(oneStep(c, dir), stop)
+	r, err := openRun(oneStep(c, dir), stop, peers{})
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func dryRun(ctx context.Context, c *configs.Config, stop <-chan struct{}) (err e
 	if d.batching, err = c.Batching(1); err != nil {
 		return err
 	}
-	if d.steps, err = trainer.Steps(c, d.prompts); err != nil {
+	if d.steps, err = trainer.Steps(c, d.prompts, 1); err != nil {
 		return err
 	}
 	if err := r.announce(d.plan()); err != nil {

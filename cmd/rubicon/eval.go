@@ -201,7 +201,7 @@ func evaluate(ctx context.Context, c *configs.Config, from, out string) (values 
 	if len(c.Eval.Files) == 0 {
 		return nil, fmt.Errorf("eval.files is empty: name the held-out rows")
 	}
-	r, err := openRun(c, nil)
+	r, err := openRun(c, nil, peers{})
 	if err != nil {
 		return nil, err
 	}

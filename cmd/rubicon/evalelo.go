@@ -48,7 +48,7 @@ func (f *evalFlags) rateWriters(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := openRun(c, nil)
+	r, err := openRun(c, nil, peers{})
 	if err != nil {
 		return err
 	}

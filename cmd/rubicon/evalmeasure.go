@@ -26,7 +26,7 @@ type candidate struct {
 
 // measure measures candidates on the benchmarks of section eval and writes answers and summaries below out.
 func measure(ctx context.Context, c *configs.Config, candidates []candidate, out string, stdout io.Writer) (err error) {
-	r, err := openRun(c, nil)
+	r, err := openRun(c, nil, peers{})
 	if err != nil {
 		return err
 	}

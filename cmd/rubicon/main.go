@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), chatCommand(), serveCommand(), logprobsCommand(), tokenizeCommand(),
+	root.AddCommand(trainCommand(), sftCommand(), launchCommand(), collectCommand(), evalCommand(), generateCommand(), chatCommand(), serveCommand(), logprobsCommand(), tokenizeCommand(),
 		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), healthCommand(), topCommand(), configCommand(), doctorCommand(),
 		manCommand(), versionCommand())
 	root.SetArgs(args)
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 // the process at once, which loses nothing that is saved.
 func interrupts() <-chan struct{} {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, stopSignals()...)
 	first := make(chan struct{})
 	go func() {
 		<-signals

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -33,6 +34,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MORTAL", mortal[0])
 			e.Setenv("MORTAL2", mortal[1])
 			e.Setenv("MORTAL3", mortal[2])
+			port, err := freePort("127.0.0.1")
+			if err != nil {
+				return err
+			}
+			e.Setenv("PORT", strconv.Itoa(port))
 			e.Setenv("XDG_CACHE_HOME", e.Getenv("WORK")+"/cache")
 			file := gguftest.Model(t, golden.Path("models", "qwen2"))
 			if err := file.Quantise(); err != nil {

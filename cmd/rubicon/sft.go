@@ -24,8 +24,12 @@ func sftCommand() *cobra.Command {
 			}
 			switch target {
 			case "policy":
-				return sft(cmd.Context(), c, f.options(cmd))
+				o := f.options(cmd)
+				return withPeers(cmd.Context(), c, o.stop, func(p peers) error { return sft(cmd.Context(), c, o.with(p)) })
 			case "rubric":
+				if err := alone("ARCO's rubric model is trained"); err != nil {
+					return err
+				}
 				if f.json {
 					return errors.New("--json is for the lines of metrics of --target policy: leave it out")
 				}
@@ -73,5 +77,5 @@ func sft(ctx context.Context, c *configs.Config, o runOptions) (err error) {
 	if err := s.Run(ctx); err != nil {
 		return err
 	}
-	return s.Summary(r.Console)
+	return r.summary(s)
 }

@@ -95,7 +95,7 @@ func warmRubric(ctx context.Context, c *configs.Config, dry bool) (err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	r, err := openRun(c, nil)
+	r, err := openRun(c, nil, peers{})
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,13 @@ type runOptions struct {
 	dry   bool
 	lines io.Writer       // gets every line of metrics; nil: nobody
 	stop  <-chan struct{} // closed: finish the step and save
+	peers peers
+}
+
+// with is o for one of several processes.
+func (o runOptions) with(p peers) runOptions {
+	o.peers = p
+	return o
 }
 
 func (f *runFlags) options(cmd *cobra.Command) runOptions {
@@ -79,10 +86,14 @@ func trainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o := f.options(cmd)
 			if f.dry {
-				return dryRun(cmd.Context(), c, interrupts())
+				if err := alone("a dry run is made"); err != nil {
+					return err
+				}
+				return dryRun(cmd.Context(), c, o.stop)
 			}
-			return train(cmd.Context(), c, f.options(cmd))
+			return withPeers(cmd.Context(), c, o.stop, func(p peers) error { return train(cmd.Context(), c, o.with(p)) })
 		},
 	}
 	f.add(cmd, "make one real step in a temporary folder, and print what the whole run will take and what you may regret")
@@ -107,7 +118,7 @@ func train(ctx context.Context, c *configs.Config, o runOptions) (err error) {
 	if err := t.Run(ctx); err != nil {
 		return err
 	}
-	return t.Summary(r.Console)
+	return r.summary(t)
 }
 
 // trainer wires a GRPO run: data, reward, model, trainer.
@@ -116,7 +127,7 @@ func (r *openedRun) trainer(ctx context.Context) (*trainer.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	batching, err := r.Config.Batching(1)
+	batching, err := r.Config.Batching(r.Group.World())
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +151,12 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 			return task, fmt.Errorf("held-out data: %w", err)
 		}
 	}
-	steps, err := trainer.Steps(c, len(task.Prompts))
+	task.Episodes = r.episodes
+	task.Conversation = r.conversation()
+	if r.Group.Rank() > 0 { // rank 0 scores for all
+		return task, r.embedders.preflight(ctx)
+	}
+	steps, err := trainer.Steps(c, len(task.Prompts), r.Group.World())
 	if err != nil {
 		return task, err
 	}
@@ -149,8 +165,6 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 	}
 	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()
 	task.Auditor = r.reward.judge.auditor()
-	task.Episodes = r.episodes
-	task.Conversation = r.conversation()
 	if task.Benchmarks, err = openBenchmarks(c.Eval.Benchmarks, c.Eval.DataDir, r.reward.judge.open, judgeWords(c)); err != nil {
 		return task, err
 	}
@@ -178,18 +192,23 @@ func openTraining(c *configs.Config, o runOptions) (*openedRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := openRun(c, o.stop)
+	r, err := openRun(c, o.stop, o.peers)
 	if err != nil {
 		return nil, err
 	}
-	r.Console.JSON = o.lines
-	r.Track = func(step int) track.Trackers { return start(r.Console, step) }
+	if o.peers.place.Rank == 0 {
+		r.Console.JSON = o.lines
+		r.Track = func(step int) track.Trackers { return start(r.Console, step) }
+	}
 	return r, nil
 }
 
-func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {
+func openRun(c *configs.Config, stop <-chan struct{}, p peers) (*openedRun, error) {
 	lock := &deviceLock{}
-	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock}}
+	r := &openedRun{Parts: trainer.Parts{Config: c, Console: newConsole(c), Stop: stop, Lock: lock, Group: p.group}}
+	if p.place.Rank > 0 {
+		r.Console.W, r.Console.Live = io.Discard, false
+	}
 	r.Now = r.Console.Now
 	files, err := openFiles(c.Model.Path)
 	if err != nil {
@@ -286,4 +305,12 @@ func (r *openedRun) announce(plan string) error {
 	fmt.Fprintf(r.Console, "model      %s, %s parameters, %s trainable (%.2f%%)\n%s", r.Config.Model.Path, count(total), count(params.Len),
 		100*float64(params.Len)/float64(total), plan)
 	return nil
+}
+
+// summary shows how the run went; rank 0 does.
+func (r *openedRun) summary(t interface{ Summary(io.Writer) error }) error {
+	if r.Group.Rank() > 0 {
+		return nil
+	}
+	return t.Summary(r.Console)
 }

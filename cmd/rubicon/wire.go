@@ -96,11 +96,11 @@ func loadConfig(files, overrides []string, w io.Writer) (*configs.Config, error)
 	return c, err
 }
 
-// environ is the environment without the variables that are not configuration keys: those of tests and of CUDA's libraries.
+// environ is the environment without the variables that are not configuration keys: those of tests and of libraries.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains([]string{"RUBICON_CPU_TIER", "RUBICON_LIBCUDA", "RUBICON_CUBLAS", "RUBICON_NCCL"}, name) ||
+		return slices.Contains([]string{"RUBICON_CPU_TIER", "RUBICON_LIBCUDA", "RUBICON_CUBLAS", "RUBICON_NCCL", "RUBICON_LIBMPI"}, name) ||
 			strings.HasPrefix(name, "RUBICON_CUDA_") || strings.HasPrefix(name, "RUBICON_CI") || strings.HasPrefix(name, "RUBICON_TEST_")
 	})
 }

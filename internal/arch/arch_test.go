@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"rewards/amaris":            {"grpo", "rewards", "internal/options", "internal/suggest", "rubricmem"},
 	"internal/analyst":          {"grpo", "internal/llm", "rewards"},
 	"internal/device":           {"internal/half"},
+	"internal/dist":             {},
 	"internal/folder":           {},
 	"internal/half":             {},
 	"internal/disk":             {},
@@ -41,7 +42,7 @@ var allowed = map[string][]string{
 	"policy/gguf":               {"policy", "internal/device", "internal/folder", "internal/half", "internal/mmap"},
 	"policy/token":              {},
 	"configs":                   {"grpo", "policy", "internal/suggest"},
-	"trainer":                   {"configs", "grpo", "rewards", "policy", "internal/device", "trainer"},
+	"trainer":                   {"configs", "grpo", "rewards", "policy", "internal/device", "internal/dist", "trainer"},
 	"trainer/env":               {"grpo", "rewards", "internal/options", "policy/token"},
 	"trainer/eval":              {"grpo", "rewards", "trainer/data"},
 	"internal/plot":             {},
@@ -60,7 +61,7 @@ var allowed = map[string][]string{
 var doors = map[string][]string{
 	"gorgonia.org":                       {"grpo", "rewards/arco"},
 	"gorgonia.org/cu":                    {"cuda"},
-	"github.com/ebitengine/purego":       {"cuda"},
+	"github.com/ebitengine/purego":       {"cuda", "internal/dist"},
 	"github.com/sugarme/tokenizer":       {"policy/token"},
 	"github.com/nikolalohinski/gonja":    {"policy/token"},
 	"github.com/philippgille/chromem-go": {"rubricmem"},
@@ -75,7 +76,7 @@ var doors = map[string][]string{
 }
 
 // testHelpers may be imported by tests anywhere.
-var testHelpers = []string{"internal/golden", "internal/hub/hubtest", "internal/llm/llmtest", "internal/device/devicetest", "internal/device/reference", "rewards/rewardtest"}
+var testHelpers = []string{"internal/golden", "internal/dist/disttest", "internal/hub/hubtest", "internal/llm/llmtest", "internal/device/devicetest", "internal/device/reference", "rewards/rewardtest"}
 
 func longest[V any](m map[string]V, path string) (V, bool) {
 	for p := path; p != "." && p != ""; p = filepath.ToSlash(filepath.Dir(p)) {
