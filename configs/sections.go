@@ -223,6 +223,7 @@ type Eval struct {
 	EvalOnEnd          bool     `yaml:"eval_on_end" doc:"Evaluate after the last step."`
 	NumGenerationsEval int      `yaml:"num_generations_eval" min:"1" doc:"Completions sampled for each held-out prompt."`
 	Sampling           `yaml:",inline"`
+	OfficialSampling   bool       `yaml:"official_sampling" doc:"Take temperature, filters and length from a benchmark's authors, where they state them (docs/evaluation.md), in place of this section's."`
 	Server             EvalServer `yaml:"server" doc:"Who answers benchmarks in rubicon eval, in place of the run's own model."`
 }
 

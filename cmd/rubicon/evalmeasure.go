@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/internal/plot"
@@ -68,18 +69,19 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 		return err
 	}
 	for _, b := range m.all {
+		setting := trainer.BenchmarkSetting(m.Config, b)
+		setting.Policy, setting.Step = id, cand.step
+		of := b.Name + " of " + cand.label
 		job := eval.Job{
-			Setting: eval.Setting{
-				Benchmark: b.Name, Data: b.Data, Policy: id, Step: cand.step, Generation: trainer.BenchmarkSampling(m.Config),
-				Repeats: m.Config.Eval.Repeats, Items: m.Config.Eval.MaxRows, Judge: b.Judge,
-			},
-			Benchmark: b.Benchmark, Policy: p, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
-			Progress: func(done, of int) { m.Console.Tick(done, fmt.Sprintf("of %d, %s of %s", of, b.Name, cand.label)) },
+			Setting: setting, Benchmark: b.Benchmark, Policy: &timed{p, m.openedRun, of}, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
+			Progress: func(done, n int) { m.Console.Tick(done, fmt.Sprintf("of %d, %s", n, of)) },
+			Notify:   func(text string) { fmt.Fprintf(m.Console, "note: %s: %s\n", of, text) },
 		}
 		result, err := eval.Run(ctx, job)
 		if err != nil {
-			return fmt.Errorf("%s of %s: %w (what is done is kept in %s: the same command goes on)", b.Name, cand.label, err, job.File)
+			return fmt.Errorf("%s: %w (what is done is kept in %s: the same command goes on)", of, err, job.File)
 		}
+		result.Label = cand.label
 		m.results = append(m.results, result)
 	}
 	return nil
@@ -89,7 +91,7 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eval.Policy, id string, err error) {
 	c := m.Config
 	if c.Eval.Server.URL != "" {
-		p, err := newServed(c, m.Console)
+		p, err := m.served()
 		return p, fmt.Sprintf("%s at %s", c.Eval.Server.Model, c.Eval.Server.URL), err
 	}
 	if m.Model == nil || c.Model.Trainable == "full" {
@@ -128,38 +130,104 @@ func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eva
 		}
 		id += ", adapter " + digest
 	}
-	rollouts := &trainer.Rollouts{Config: c, Model: m.Model, Adapter: adapter, Tokenizer: m.Tokenizer, Lock: m.Lock}
+	rollouts := &trainer.Rollouts{Config: c, Model: m.Model, Adapter: adapter, Tokenizer: m.Tokenizer, Lock: m.Lock, Episodes: m.episodes}
 	return &trainer.Answers{Rollouts: rollouts, Conversation: m.conversation()}, id, nil
 }
 
-// summarise writes summary.json, summary.md and a picture of every benchmark that was measured at several steps.
-func (m *measuring) summarise(stdout io.Writer) error {
-	b, err := json.MarshalIndent(m.results, "", "  ")
-	if err != nil {
-		return err
-	}
-	table := eval.Markdown(m.results)
-	files := map[string]string{"summary.json": string(b) + "\n", "summary.md": table}
-	for _, one := range m.all {
-		if line := curve(m.results, one.Name); len(line.Points) > 1 {
-			files[one.Name+".svg"] = plot.SVG(one.Name, line.Label+", 95 % interval", []plot.Line{line})
-		}
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(m.out, name), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(m.Console, "answers, verdicts and summaries are in %s\n", m.out)
-	_, err = io.WriteString(stdout, table)
+// timed is a policy that says how long its answers took.
+type timed struct {
+	eval.Policy
+	run *openedRun
+	of  string
+}
+
+// Answer implements eval.Policy.
+func (t *timed) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, deliver func(i int, a eval.Answer) error) error {
+	var answers, tokens atomic.Int64
+	began := t.run.Now()
+	err := t.Policy.Answer(ctx, asks, s, func(i int, a eval.Answer) error {
+		answers.Add(1)
+		tokens.Add(int64(a.Tokens))
+		return deliver(i, a)
+	})
+	spent := t.run.Now().Sub(began)
+	fmt.Fprintf(t.run.Console, "%s: %d answers with %d tokens in %.1f s, %.0f tokens/s\n", t.of, answers.Load(), tokens.Load(), spent.Seconds(),
+		float64(tokens.Load())/max(spent.Seconds(), 1e-9))
 	return err
 }
 
+// summarise writes the files of every benchmark that tell of all measurements in its folder, also those of earlier commands: summary.json,
+// summary.md, and a picture if there are several steps. The table of all benchmarks is beside the folders.
+func (m *measuring) summarise(stdout io.Writer) error {
+	for _, b := range m.all {
+		folder := filepath.Join(m.out, b.Name)
+		results, err := eval.Collect(b.Benchmark, trainer.BenchmarkSetting(m.Config, b), folder)
+		if err != nil {
+			return err
+		}
+		if err := writeSummary(folder, b.Name, results); err != nil {
+			return err
+		}
+	}
+	all, err := summaries(m.out)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(m.out, "summary.md"), []byte(eval.Markdown(all)), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(m.Console, "answers, verdicts and summaries are in %s\n", m.out)
+	_, err = io.WriteString(stdout, eval.Markdown(m.results))
+	return err
+}
+
+// The files of a benchmark's folder beside the answers.
+const (
+	summaryFile = "summary.json"
+	tableFile   = "summary.md"
+	pictureFile = "steps.svg"
+)
+
+func writeSummary(folder, name string, results []*eval.Result) error {
+	b, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	files := map[string]string{summaryFile: string(b) + "\n", tableFile: eval.Markdown(results)}
+	if line := curve(results); len(line.Points) > 1 {
+		files[pictureFile] = plot.SVG(name, line.Label+", 95 % interval", []plot.Line{line})
+	}
+	for file, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// summaries are the results of all benchmarks below a folder.
+func summaries(out string) ([]*eval.Result, error) {
+	files, err := filepath.Glob(filepath.Join(out, "*", summaryFile))
+	var all []*eval.Result
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var some []*eval.Result
+		if err := json.Unmarshal(raw, &some); err != nil {
+			return nil, fmt.Errorf("%s: %w: remove it", file, err)
+		}
+		all = append(all, some...)
+	}
+	return all, err
+}
+
 // curve is a benchmark's headline over the steps.
-func curve(results []*eval.Result, name string) plot.Line {
+func curve(results []*eval.Result) plot.Line {
 	line := plot.Line{Marked: true}
 	for _, r := range results {
-		if r.Setting.Benchmark != name || len(r.Metrics) == 0 {
+		if len(r.Metrics) == 0 {
 			continue
 		}
 		f := r.Metrics[0]

@@ -49,6 +49,7 @@ type Observation struct {
 	Tools    json.RawMessage // at the start: tools for the chat template, as OpenAI's API lists them; nil: none
 	Left     int             // actions of the budget that are left
 	Done     bool            // there is no further turn
+	Answer   string          // at the end: what the policy answered to the task
 	Action   string          // how the environment understood what was said, in one line; "" at the start
 }
 

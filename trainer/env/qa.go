@@ -105,7 +105,7 @@ func (e *qaEpisode) Step(ctx context.Context, said string) (Observation, error) 
 	switch {
 	case a.Kind == "Finish":
 		e.answer, e.finished = a.Arg, true
-		return Observation{Kind: End, Left: e.left, Done: true, Action: line}, nil
+		return Observation{Kind: End, Left: e.left, Done: true, Answer: a.Arg, Action: line}, nil
 	case e.left == 0:
 		return Observation{Kind: Forced, Done: true, Action: firstLine(said)}, nil
 	case a.Kind == "":

@@ -106,7 +106,7 @@ func (e *toolEpisode) Step(ctx context.Context, said string) (Observation, error
 	calls := readCalls(said)
 	if len(calls) == 0 {
 		e.answer, e.answered = strings.TrimSpace(thinking.ReplaceAllString(said, "")), true
-		return Observation{Kind: End, Left: e.left, Done: true, Action: firstLine(e.answer)}, nil
+		return Observation{Kind: End, Left: e.left, Done: true, Answer: e.answer, Action: firstLine(e.answer)}, nil
 	}
 	if e.left == 0 {
 		return Observation{Kind: Forced, Done: true, Action: firstLine(said)}, nil

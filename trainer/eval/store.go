@@ -21,7 +21,7 @@ type Setting struct {
 	Policy      string         `json:"policy"`
 	Step        int            `json:"step"`
 	Template    map[string]any `json:"chat_template_kwargs,omitempty"`
-	Environment string         `json:"environment,omitempty"` // in which the questions were episodes; "": they had one turn
+	Environment map[string]any `json:"environment,omitempty"` // section env, if the questions were episodes; nil: they had one turn
 	Generation  Sampling       `json:"generation"`
 	Repeats     int            `json:"repeats"`
 	Items       int            `json:"items"`
@@ -150,6 +150,31 @@ func (s *store) add(r Record) error {
 		return err
 	}
 	s.done[place{r.Key, r.Repeat}] = r
+	return nil
+}
+
+// rewrite puts a file in the place of a measurement's that has each record once, in order. A crash leaves the old one or the new one.
+func rewrite(path string, s Setting, records []Record) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	err := enc.Encode(s)
+	for _, r := range records {
+		err = errors.Join(err, enc.Encode(r))
+	}
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b.Bytes())
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
 	return nil
 }
 
