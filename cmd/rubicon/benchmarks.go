@@ -22,8 +22,8 @@ type benchmarkKind struct {
 }
 
 var benchmarks = map[string]benchmarkKind{
-	"ifeval":           {eval.Instructions, "ifeval/official/input_data.jsonl"},
-	"ifbench":          {eval.Instructions, "ifbench/official/IFBench_test.jsonl"},
+	"ifeval":           {eval.IFEval, "ifeval/official/input_data.jsonl"},
+	"ifbench":          {eval.IFBench, "ifbench/official/IFBench_test.jsonl"},
 	"gpqa":             {eval.GPQA, "gpqa/official/gpqa_diamond.csv"},
 	"healthbench":      {eval.HealthBench, "healthbench/official/2025-05-07-06-14-12_oss_eval.jsonl"},
 	"infobench":        {eval.InfoBench, "infobench/official/InfoBench.json"},

@@ -137,7 +137,9 @@ func TestAServerPlaysEpisodes(t *testing.T) {
 		if err != nil || got.Text != "Bex" || len(got.Turns) != 2 || got.Turns[0].Kind != string(env.Result) || len(got.Messages) != 2 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		c.Answer = func(*llmtest.Request) llmtest.Response { return llmtest.Response{Content: "What?", CompletionTokens: 30} }
+		c.Answer = func(*llmtest.Request) llmtest.Response {
+			return llmtest.Response{Content: "What?", CompletionTokens: 30}
+		}
 		if got, err = askServer(t, c, &trainer.Episodes{Env: qa}, nil); err != nil || got.Text != "" || got.Finish != eval.CutOff || len(got.Turns) != 1 {
 			t.Errorf("an episode of 50 tokens: %+v, %v", got, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/rubicon-rl/rubicon/rewards/verify/instruct"
 )
@@ -12,12 +13,18 @@ import (
 // instructions of their prompts.
 type instructions struct {
 	items    []Item
+	loose    bool // the loose reading of whole prompts is the headline
 	compiled map[string][]*instruct.Instruction
 }
 
-// Instructions reads the official file of IFEval or IFBench.
-func Instructions(s Source) (Benchmark, error) {
-	b := &instructions{compiled: map[string][]*instruct.Instruction{}}
+// IFEval reads the official file. Its headline is the strict accuracy over prompts.
+func IFEval(s Source) (Benchmark, error) { return newInstructions(s, false) }
+
+// IFBench reads the official file. Its headline is the loose accuracy over prompts.
+func IFBench(s Source) (Benchmark, error) { return newInstructions(s, true) }
+
+func newInstructions(s Source, loose bool) (Benchmark, error) {
+	b := &instructions{loose: loose, compiled: map[string][]*instruct.Instruction{}}
 	var err error
 	b.items, err = readItems(s.File, func(row map[string]any) (Item, error) {
 		prompt, err := text(row, "prompt")
@@ -89,12 +96,18 @@ func (b *instructions) Score(_ context.Context, item *Item, answer string) (Verd
 	f := Follow(b.compiled[item.Key], answer)
 	strict, loose := count(f.Strict), count(f.Loose)
 	n := float64(len(f.Strict))
-	return Verdict{
+	v := Verdict{
 		Values: map[string]float64{
 			"prompt_strict": yes(strict == n), "prompt_loose": yes(loose == n), "strict": strict, "loose": loose, "instructions": n,
 		},
 		Detail: f,
-	}, nil
+	}
+	for i, instruction := range b.compiled[item.Key] {
+		v.Values["strict/"+instruction.ID] += yes(f.Strict[i])
+		v.Values["loose/"+instruction.ID] += yes(f.Loose[i])
+		v.Values["instructions/"+instruction.ID]++
+	}
+	return v, nil
 }
 
 func count(all []bool) float64 {
@@ -106,8 +119,35 @@ func count(all []bool) float64 {
 }
 
 func (b *instructions) Metrics(v []Verdict) []Metric {
-	return []Metric{
-		mean("prompt_level_strict_acc", "prompt_strict", v), ratio("inst_level_strict_acc", "strict", "instructions", v),
-		mean("prompt_level_loose_acc", "prompt_loose", v), ratio("inst_level_loose_acc", "loose", "instructions", v),
+	strict := []Metric{mean("prompt_level_strict_acc", "prompt_strict", v), ratio("inst_level_strict_acc", "strict", "instructions", v)}
+	loose := []Metric{mean("prompt_level_loose_acc", "prompt_loose", v), ratio("inst_level_loose_acc", "loose", "instructions", v)}
+	if b.loose {
+		return append(loose, strict...)
 	}
+	return append(strict, loose...)
+}
+
+// Details are the accuracy of each group of instructions, which is what stands before the colon, and of each kind.
+func (b *instructions) Details(v []Verdict) []Metric {
+	followed, all := map[string]float64{}, map[string]float64{}
+	for _, x := range v {
+		for name, n := range x.Values {
+			kind, is := strings.CutPrefix(name, "instructions/")
+			if !is {
+				continue
+			}
+			group, _, _ := strings.Cut(kind, ":")
+			for _, reading := range []string{"strict/", "loose/"} {
+				for _, of := range []string{group, kind} {
+					followed[reading+of] += x.Values[reading+kind]
+					all[reading+of] += n
+				}
+			}
+		}
+	}
+	var out []Metric
+	for _, name := range sortedKeys(all) {
+		out = append(out, Metric{Name: name, Value: followed[name] / all[name]})
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -31,11 +32,15 @@ func rows[T any](t *testing.T, path string) []T {
 	return out
 }
 
-// oracle is a file of the folder that RUBICON_TEST_ORACLES names, or of testdata; "": it is in neither.
+// oracle is a file of the folder that RUBICON_TEST_ORACLES names, of infobench beside it, or of testdata; "": it is in none.
 func oracle(name string) string {
-	for _, folder := range []string{os.Getenv("RUBICON_TEST_ORACLES"), "testdata"} {
+	folders := []string{"testdata"}
+	if own := os.Getenv("RUBICON_TEST_ORACLES"); own != "" {
+		folders = []string{own, filepath.Join(own, "..", "infobench"), "testdata"}
+	}
+	for _, folder := range folders {
 		path := filepath.Join(folder, name)
-		if _, err := os.Stat(path); err == nil && folder != "" {
+		if _, err := os.Stat(path); err == nil {
 			return path
 		}
 	}
@@ -82,7 +87,7 @@ func TestPermutationsArePythons(t *testing.T) {
 	}
 }
 
-// A hand calculation, and every row of the official scorer where its file is at hand (its licence keeps it out of the repository).
+// By hand.
 func TestHealthBenchScores(t *testing.T) {
 	all := []criterion{{"a", 10, []string{"x"}}, {"b", -5, []string{"x", "y"}}, {"c", 5, nil}, {"d", -3, []string{"z"}}}
 	v := healthVerdict(all, []bool{true, true, false, false}, nil)
@@ -90,9 +95,13 @@ func TestHealthBenchScores(t *testing.T) {
 	if len(v.Values) != 2 || v.Values["score"] != 1.0/3 || v.Values["x"] != 0.5 {
 		t.Errorf("%v", v.Values)
 	}
+}
+
+// Every row of the official scorer (the licence of the file keeps it out of the repository).
+func TestHealthBenchsRecordedScores(t *testing.T) {
 	path := oracle("healthbench_scores.jsonl")
 	if path == "" {
-		return
+		t.Skip("RUBICON_TEST_ORACLES names no folder with HealthBench's scores")
 	}
 	for i, row := range rows[struct {
 		Rubrics []struct {
@@ -120,34 +129,36 @@ func TestHealthBenchScores(t *testing.T) {
 	}
 }
 
-// The published judgements of GPT-4 come to the published DRFR.
-func TestInfoBenchDRFR(t *testing.T) {
-	item := func(subset string, labels []any) map[string]any {
-		return map[string]any{"subset": subset, "question_label": labels}
-	}
-	b := &infoBench{}
-	verdicts := []Verdict{
-		infoVerdict(item("Easy_set", []any{[]any{"Format"}, []any{"Content", "Style"}}), []bool{true, false}),
-		infoVerdict(item("Hard_set", []any{[]any{"Format"}}), []bool{true}),
-	}
-	got := values(b.Metrics(verdicts))
-	want := map[string]float64{"drfr": 2.0 / 3, "drfr/Easy_set": 0.5, "drfr/Hard_set": 1, "drfr/label:Format": 1, "drfr/label:Content": 0, "drfr/label:Style": 0}
-	for name, x := range want {
-		if y, ok := got[name]; !ok || x != y {
-			t.Errorf("%s is %v, want %v", name, y, x)
-		}
-	}
-	path, published := oracle("GPT4_DecomposeEval.jsonl"), oracle("infobench_gpt4_drfr.json")
-	if path == "" || published == "" {
-		return
-	}
-	verdicts = nil
+// drfr are the metrics of rows of InFoBench with the answers to their questions.
+func drfr(t *testing.T, path string) map[string]float64 {
+	var verdicts []Verdict
 	for _, row := range rows[map[string]any](t, path) {
 		var said []bool
 		for _, e := range row["eval"].([]any) {
 			said = append(said, e.(bool))
 		}
 		verdicts = append(verdicts, infoVerdict(row, said))
+	}
+	return values((&infoBench{}).Metrics(verdicts))
+}
+
+// By hand, of three made-up rows with six questions: four are answered YES, one of two in the easy set, three of four in the hard one.
+func TestInFoBenchDRFR(t *testing.T) {
+	got := drfr(t, filepath.Join("testdata", "infobench.jsonl"))
+	want := map[string]float64{
+		"drfr": 4.0 / 6, "drfr/Easy_set": 0.5, "drfr/Hard_set": 0.75, "drfr/label:Content": 1, "drfr/label:Format": 0, "drfr/label:Linguistic": 0,
+		"drfr/label:Number": 1, "drfr/label:Style": 1,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// The published judgements of GPT-4 come to the published DRFR.
+func TestInFoBenchsPublishedDRFR(t *testing.T) {
+	path, published := oracle("GPT4_DecomposeEval.jsonl"), oracle("infobench_gpt4_drfr.json")
+	if path == "" || published == "" {
+		t.Skip("RUBICON_TEST_ORACLES names no folder with the published judgements")
 	}
 	raw, err := os.ReadFile(published)
 	if err != nil {
@@ -157,7 +168,7 @@ func TestInfoBenchDRFR(t *testing.T) {
 	if err := json.Unmarshal(raw, &all); err != nil {
 		t.Fatal(err)
 	}
-	got = values(b.Metrics(verdicts))
+	got := drfr(t, path)
 	for name, x := range all {
 		key := "drfr/" + name
 		if name == "all" {
@@ -179,8 +190,11 @@ func TestQuestionsAndVerdicts(t *testing.T) {
 		want       map[string]float64
 	}{
 		{"ifeval", `{"key": 1000, "prompt": "Write two bullet points.", "instruction_id_list": ["detectable_format:number_bullet_lists", "punctuation:no_comma"], "kwargs": [{"num_bullets": 2}, {}]}`,
-			Instructions, "1000", "Write two bullet points.", "Here:\n* a\n* b, c", map[string]float64{"prompt_strict": 0, "prompt_loose": 1, "strict": 1, "loose": 2, "instructions": 2}},
+			IFEval, "1000", "Write two bullet points.", "Here:\n* a\n* b, c", map[string]float64{"prompt_strict": 0, "prompt_loose": 1, "strict": 1, "loose": 2, "instructions": 2}},
 		{"gsm8k", `{"question": "What is 2+3?", "answer": "It is 5.\n#### 5"}`, GSM8K, "test.jsonl:1", "What is 2+3?", "It is 6, no:\n#### 5\n(not 7)", map[string]float64{"accuracy": 1, "flexible_accuracy": 0}},
+		{"gsm8k's text", `{"question": "How much?", "answer": "#### 1,800"}`, GSM8K, "test.jsonl:1", "How much?", "#### 1800.0", map[string]float64{"accuracy": 0, "flexible_accuracy": 1}},
+		{"gsm8k's commas", `{"question": "How much?", "answer": "#### 1,800"}`, GSM8K, "test.jsonl:1", "How much?", "#### 1,8,00 or #### 7", map[string]float64{"accuracy": 1}},
+		{"gsm8k's mark", `{"question": "How much?", "answer": "#### 5"}`, GSM8K, "test.jsonl:1", "How much?", "####5", map[string]float64{"accuracy": 0}},
 		{"math", `{"problem": "Half?", "solution": "So \\boxed{\\frac{1}{2}}."}`, MATH, "test.jsonl:1", "Half?", `\boxed{\frac{1}{2}}`, map[string]float64{"accuracy": 1}},
 		{"mawps", `{"input": "How many ?", "target": 43.0}`, Arithmetic, "test.jsonl:1", "How many ?", "43", map[string]float64{"accuracy": 1}},
 		{"svamp", `{"Body": "There are 3 cats.", "Question": "How many?", "Answer": 3.0}`, Arithmetic, "test.jsonl:1", "There are 3 cats. How many?", "4", map[string]float64{"accuracy": 0}},
@@ -263,6 +277,7 @@ func TestGPQA(t *testing.T) {
 			t.Errorf("%q: %v, %v", answer, v.Values, err)
 		}
 	}
+	// Of two choices with the right text the first is right: the order of the fourth row, whose incorrect choices 1 and 2 have it, is below.
 	again := b.(Repeated).Repeat(1)
 	if b.(Repeated).Repeats() != 10 || again[0].Key != it.Key || again[0].Messages[0].Content == it.Messages[0].Content {
 		t.Errorf("repeat 1 asks %q", again[0].Messages)

@@ -146,6 +146,7 @@ func (j *Job) fill(ctx context.Context, st *store, p *rest) error {
 	g, within := errgroup.WithContext(ctx)
 	places := make(chan struct{}, scorers) // taken inside of the goroutines: who delivers an answer never waits
 	var mu sync.Mutex
+	var told sync.Once
 	score := func(r Record) error {
 		places <- struct{}{}
 		defer func() { <-places }()
@@ -155,7 +156,9 @@ func (j *Job) fill(ctx context.Context, st *store, p *rest) error {
 		var err error
 		if r.Verdict, err = j.Benchmark.Score(within, p.items[place{r.Key, r.Repeat}], r.Answer); err != nil {
 			if within.Err() == nil && j.Notify != nil {
-				j.Notify(fmt.Sprintf("%s cannot be scored: %v; no more is scored now, answers go on and are kept", r.Key, err))
+				told.Do(func() {
+					j.Notify(fmt.Sprintf("%s cannot be scored: %v; no more is scored now, answers go on and are kept", r.Key, err))
+				})
 			}
 			return fmt.Errorf("score %s: %w", r.Key, err)
 		}
