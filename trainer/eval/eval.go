@@ -34,7 +34,9 @@ type Repeated interface {
 type Judged interface{ Prompt() string }
 
 // Detailed is a Benchmark with figures of parts of it, which are told without intervals, and not in tables.
-type Detailed interface{ Details(verdicts []Verdict) []Metric }
+type Detailed interface {
+	Details(verdicts []Verdict) []Metric
+}
 
 // Retried is a Benchmark whose authors ask again where an answer is none, such as a piece of a few words.
 type Retried interface{ Again(answer string) bool }

@@ -277,7 +277,6 @@ func TestGPQA(t *testing.T) {
 			t.Errorf("%q: %v, %v", answer, v.Values, err)
 		}
 	}
-	// Of two choices with the right text the first is right: the order of the fourth row, whose incorrect choices 1 and 2 have it, is below.
 	again := b.(Repeated).Repeat(1)
 	if b.(Repeated).Repeats() != 10 || again[0].Key != it.Key || again[0].Messages[0].Content == it.Messages[0].Content {
 		t.Errorf("repeat 1 asks %q", again[0].Messages)

@@ -10,7 +10,7 @@ import (
 type Result struct {
 	Label      string   `json:"label,omitempty"` // whom it is of: the name of the answers' file
 	Setting    Setting  `json:"setting"`
-	Metrics    []Figure `json:"metrics"` // the headline first
+	Metrics    []Figure `json:"metrics"`           // the headline first
 	Details    []Metric `json:"details,omitempty"` // of a Detailed benchmark
 	Answers    int      `json:"answers"`
 	Tokens     int      `json:"tokens"`     // of the answers
