@@ -50,9 +50,12 @@ func measure(ctx context.Context, c *configs.Config, candidates []candidate, out
 	return m.summarise(stdout)
 }
 
-// judgeWords says who judges.
+// judgeWords says who judges. The address of a server is no part of it, so that a measurement may go on after the server has moved.
 func judgeWords(c *configs.Config) string {
-	return fmt.Sprintf("%s at %s", cmp.Or(c.Judge.Model, c.Model.Path), c.Judge.URL)
+	if c.Judge.URL == localURL {
+		return c.Model.Path + ", the base of the run"
+	}
+	return c.Judge.Model
 }
 
 type measuring struct {
@@ -92,7 +95,7 @@ func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eva
 	c := m.Config
 	if c.Eval.Server.URL != "" {
 		p, err := m.served()
-		return p, fmt.Sprintf("%s at %s", c.Eval.Server.Model, c.Eval.Server.URL), err
+		return p, c.Eval.Server.Model + " on a server", err
 	}
 	if m.Model == nil || c.Model.Trainable == "full" {
 		if m.Model != nil {
@@ -161,7 +164,8 @@ func (t *timed) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, de
 func (m *measuring) summarise(stdout io.Writer) error {
 	for _, b := range m.all {
 		folder := filepath.Join(m.out, b.Name)
-		results, err := eval.Collect(b.Benchmark, trainer.BenchmarkSetting(m.Config, b), folder)
+		now := slices.IndexFunc(m.results, func(r *eval.Result) bool { return r.Setting.Benchmark == b.Name })
+		results, err := eval.Collect(b.Benchmark, m.results[now].Setting, folder)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the transcripts in testdata/script: what a user types, sees, and finds on disk.
 func TestScripts(t *testing.T) {
-	judge, mortal := judges(t, 7, 10, 7) // the preflight asks two or three times; a step of two prompts with two completions four times
+	judge, mortal := judges(t, 7, 10, 7, 6) // the preflight asks two or three times; a step of two prompts with two completions four times
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -27,6 +27,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MORTAL", mortal[0])
 			e.Setenv("MORTAL2", mortal[1])
 			e.Setenv("MORTAL3", mortal[2])
+			e.Setenv("MORTAL4", mortal[3])
 			e.Setenv("XDG_CACHE_HOME", e.Getenv("WORK")+"/cache")
 			file := gguftest.Model(t, golden.Path("models", "qwen2"))
 			if err := file.Quantise(); err != nil {
