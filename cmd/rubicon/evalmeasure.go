@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -81,6 +82,9 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 			Notify:   func(text string) { fmt.Fprintf(m.Console, "note: %s: %s\n", of, text) },
 		}
 		result, err := eval.Run(ctx, job)
+		if errors.Is(err, eval.ErrOther) {
+			return err
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w (what is done is kept in %s: the same command goes on)", of, err, job.File)
 		}
@@ -153,6 +157,9 @@ func (t *timed) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, de
 		tokens.Add(int64(a.Tokens))
 		return deliver(i, a)
 	})
+	if answers.Load() == 0 {
+		return err
+	}
 	spent := t.run.Now().Sub(began)
 	fmt.Fprintf(t.run.Console, "%s: %d answers with %d tokens in %.1f s, %.0f tokens/s\n", t.of, answers.Load(), tokens.Load(), spent.Seconds(),
 		float64(tokens.Load())/max(spent.Seconds(), 1e-9))

@@ -69,7 +69,7 @@ type store struct {
 // ErrOther is the error for a file of a measurement with other settings.
 var ErrOther = errors.New("it was made with other settings")
 
-// openStore opens or begins a measurement's file. A last line that was torn off by a crash is cut.
+// openStore opens or begins a measurement's file. A last line that was torn off by a crash is cut, and a file without any answer is begun anew.
 func openStore(path string, s Setting) (*store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -83,7 +83,9 @@ func openStore(path string, s Setting) (*store, error) {
 		return nil, err
 	}
 	st := &store{done: map[place]Record{}}
-	if first, rest, begun := bytes.Cut(whole, []byte("\n")); begun {
+	if first, rest, _ := bytes.Cut(whole, []byte("\n")); len(rest) == 0 {
+		whole = nil
+	} else {
 		if !bytes.Equal(first, head) {
 			return nil, fmt.Errorf("%s: %w (then %s, now %s): remove it, or give another place with --out", path, ErrOther, first, head)
 		}
