@@ -71,9 +71,7 @@ func Run(ctx context.Context, j Job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	todo := j.rest(st, repeats)
-	err = errors.Join(j.fill(ctx, st, todo), st.close())
-	if err != nil {
+	if err := errors.Join(j.fill(ctx, st, j.rest(st, repeats)), st.close()); err != nil {
 		return nil, err
 	}
 	var records []Record
@@ -82,7 +80,7 @@ func Run(ctx context.Context, j Job) (*Result, error) {
 			records = append(records, st.done[place{items[i].Key, r}])
 		}
 	}
-	if len(todo.asks)+len(todo.unscored) > 0 {
+	if st.lines > len(records) {
 		if err := rewrite(j.File, j.Setting, records); err != nil {
 			return nil, err
 		}

@@ -61,9 +61,10 @@ type place struct {
 
 // store is a measurement's file, to which records are appended.
 type store struct {
-	mu   sync.Mutex
-	f    *os.File
-	done map[place]Record
+	mu    sync.Mutex
+	f     *os.File
+	done  map[place]Record
+	lines int // below the first
 }
 
 // ErrOther is the error for a file of a measurement with other settings.
@@ -93,6 +94,7 @@ func openStore(path string, s Setting) (*store, error) {
 		if err != nil {
 			return nil, err
 		}
+		st.lines = bytes.Count(rest, []byte("\n"))
 		for _, r := range records {
 			st.done[place{r.Key, r.Repeat}] = r
 		}
@@ -152,6 +154,7 @@ func (s *store) add(r Record) error {
 		return err
 	}
 	s.done[place{r.Key, r.Repeat}] = r
+	s.lines++
 	return nil
 }
 
