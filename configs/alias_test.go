@@ -66,7 +66,7 @@ func TestNamesComplete(t *testing.T) {
 	}
 	s := newSchema()
 	seen := map[string]bool{}
-	for _, a := range slices.Concat(trlNames(), trainingNames(), modelNames(), sftNames(), verlNames()) {
+	for _, a := range slices.Concat(trlNames(), trainingNames(), modelNames(), sftNames(), verlNames(), openRLHFNames()) {
 		if seen[a.name] {
 			t.Errorf("%s is in the table twice", a.name)
 		}
@@ -198,11 +198,6 @@ func TestNames(t *testing.T) {
 		"8 bits":            {args: []string{"load_in_8bit=true"}, set: func(c *Config) { c.Model.DType = "int8" }},
 		"bf16":              {args: []string{"bf16=true"}, set: func(c *Config) { c.Model.ComputeDType = "bfloat16" }},
 		"default of refuse": {args: []string{"push_to_hub=false", "model_revision=main", "completion_only_loss=true"}, set: func(*Config) {}},
-		"verl": {args: []string{"data.max_response_length=9", "actor_rollout_ref.rollout.n=2", "algorithm.adv_estimator=reinforce_plus_plus", "actor_rollout_ref.rollout.top_k=-1", "actor_rollout_ref.actor.loss_agg_mode=token-mean", "trainer.save_freq=-1"}, set: func(c *Config) {
-			c.Rollout.MaxCompletionLength, c.GRPO.NumGenerations, c.GRPO.Advantage, c.Checkpoint.SaveSteps = 9, 2, "reinforce_pp", 0
-		}},
-		"verl full": {args: []string{"actor_rollout_ref.model.lora_rank=0", "actor_rollout_ref.actor.optim.lr=1e-5"}, set: func(c *Config) { c.Model.Trainable = "full" }},
-		"verl lora": {args: []string{"actor_rollout_ref.model.lora_rank=64"}, set: func(c *Config) { c.LoRA.R = 64 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, notes := mustLoad(t, nil, tt.args, nil)
@@ -249,29 +244,5 @@ func TestStrategyNo(t *testing.T) {
 		if c, _ := mustLoad(t, []string{file}, []string{"save_steps=9"}, nil); c.Checkpoint.SaveSteps != 9 {
 			t.Errorf("%q, then 9: save_steps %v", text, c.Checkpoint.SaveSteps)
 		}
-	}
-}
-
-// Sections of verl's files are read as such, and one key under two names is an error.
-func TestVerlFile(t *testing.T) {
-	const text = `
-data: {train_batch_size: 16, train_files: a.parquet, val_files: b.parquet}
-actor_rollout_ref:
-  model: {path: m, lora_rank: 8}
-  rollout: {n: 4, name: vllm}
-  actor: {clip_ratio_high: 0.28, optim: {lr: 3.0e-6}}
-algorithm: {adv_estimator: grpo}
-`
-	c, notes := mustLoad(t, []string{write(t, "v.yaml", text)}, nil, nil)
-	if c.Data.TrainBatchSize != 16 || c.Eval.Files[0] != "b.parquet" || c.Model.Path != "m" || c.LoRA.R != 8 ||
-		c.GRPO.NumGenerations != 4 || *c.GRPO.EpsilonHigh != 0.28 || c.Optim.LearningRate != 3e-6 {
-		t.Errorf("got %+v", c)
-	}
-	if len(notes) != 1 || notes[0].Key != "actor_rollout_ref.rollout.name" {
-		t.Errorf("notes %v", notes)
-	}
-	_, _, err := Load([]string{write(t, "v.yaml", text+"rollout: {n: 4}\n")}, nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "rollout.n: sets grpo.num_generations, which") {
-		t.Errorf("error %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Schema writes the JSON Schema (draft 2020-12) of a configuration file, for editors that complete and check YAML.
@@ -37,33 +38,33 @@ func Schema(w io.Writer) error {
 	return err
 }
 
-// foreignProperties adds the foreign names: at the top level, or as sections of which nothing more is said.
+// foreignProperties adds the foreign names: at the top level, or in sections, of which only the first two steps are said.
 func foreignProperties(root map[string]any) {
 	top := properties(root)
 	table := aliasTable()
 	for _, name := range slices.Sorted(maps.Keys(table)) {
-		f := field{Path: name}
-		if f.Section() != "" {
-			for f.Section() != "" {
-				f = field{Path: f.Section()}
-			}
-			if top[f.Path] == nil {
-				top[f.Path] = map[string]any{"type": "object", "description": "Names of verl; see the configuration reference."}
+		section, rest, inSection := strings.Cut(name, ".")
+		if !inSection {
+			if top[name] == nil {
+				top[name] = map[string]any{"description": "Name of TRL's: " + table[name].means()}
 			}
 			continue
 		}
-		if top[name] == nil {
-			top[name] = map[string]any{"description": "Name of TRL's: " + table[name].means()}
+		if top[section] == nil {
+			top[section] = map[string]any{"type": "object", "description": "Names of verl or OpenRLHF; see the configuration reference."}
+		}
+		// Where a section has keys of its own, the schema must let foreign ones pass.
+		if o := top[section].(map[string]any); o["properties"] != nil {
+			key, _, deeper := strings.Cut(rest, ".")
+			if p := properties(o); p[key] == nil && deeper {
+				p[key] = map[string]any{"type": "object", "description": "Names of verl or OpenRLHF; see the configuration reference."}
+			} else if p[key] == nil {
+				p[key] = map[string]any{"description": "Name of verl's or OpenRLHF's: " + table[name].means()}
+			}
 		}
 	}
-	// Where a section has foreign names of its own, or one of its own name, the schema must let them pass.
-	for name := range table {
-		if o, ok := top[(field{Path: name}).Section()].(map[string]any); ok && o["properties"] != nil {
-			key := field{Path: name}.Key()
-			if p := properties(o); p[key] == nil {
-				p[key] = map[string]any{"description": "Name of verl's: " + table[name].means()}
-			}
-		} else if o, ok := top[name].(map[string]any); ok && o["properties"] != nil {
+	for name := range table { // a section may have the name of a key
+		if o, ok := top[name].(map[string]any); ok && o["properties"] != nil {
 			o["type"] = []string{"object", "string"}
 		}
 	}

@@ -74,6 +74,9 @@ type loader struct {
 	store   *viper.Viper
 	layer   map[string]*leaf  // the source being read
 	sources map[string]string // path -> where its value stands
+	names   map[string]string // path -> the name that it was written under
+	order   map[string]int    // path -> the layer that it was written in
+	layers  int               // layers read so far
 	pending pending
 	notes   []Note
 	errs    []error
@@ -82,12 +85,22 @@ type loader struct {
 func newLoader() *loader {
 	return &loader{
 		schema: newSchema(), aliases: aliasTable(), store: viper.New(),
-		layer: map[string]*leaf{}, sources: map[string]string{},
+		layer: map[string]*leaf{}, sources: map[string]string{}, names: map[string]string{}, order: map[string]int{},
 	}
 }
 
+// problem is a fault in what is written.
+type problem struct {
+	from, key string
+	err       error
+}
+
+func (p problem) Error() string { return fmt.Sprintf("%s: %s: %v", p.from, p.key, p.err) }
+
+func (p problem) Unwrap() error { return p.err }
+
 func (l *loader) fail(from, key, format string, args ...any) {
-	l.errs = append(l.errs, fmt.Errorf("%s: %s: %w", from, key, fmt.Errorf(format, args...)))
+	l.errs = append(l.errs, problem{from, key, fmt.Errorf(format, args...)})
 }
 
 // mapping reads a section, or the whole file if path is "".
@@ -115,7 +128,7 @@ func (l *loader) mapping(path string, n *yaml.Node, at func(*yaml.Node) string) 
 
 // entry reads one key and its value.
 func (l *loader) entry(key string, n *yaml.Node, from string, at func(*yaml.Node) string) {
-	a, isAlias := l.aliases[key]
+	a, isAlias := find(l.aliases, key)
 	switch f, isField := l.schema.field(key); {
 	case isField && isAlias && isNull(n) && a.def == "null": // as TRL says "not set"
 	case isField:
@@ -171,14 +184,14 @@ func (l *loader) set(f field, n *yaml.Node, key, from string) {
 		x.value, x.whole = merged(before.value, v), before.whole
 	}
 	l.layer[f.Path] = x
-	l.sources[f.Path] = from
+	l.sources[f.Path], l.names[f.Path], l.order[f.Path] = from, key, l.layers
 }
 
 // commit makes the layer being read the strongest so far.
 func (l *loader) commit() {
 	for path, from := range l.pending.off {
 		f, _ := l.schema.field(path)
-		l.layer[path], l.sources[path] = &leaf{value: reflect.Zero(f.Type)}, from
+		l.layer[path], l.sources[path], l.order[path] = &leaf{value: reflect.Zero(f.Type)}, from, l.layers
 	}
 	l.pending.off = nil
 	l.newKind("reward", Default().Reward.Kind)
@@ -190,6 +203,7 @@ func (l *loader) commit() {
 		l.store.Set(path, x)
 	}
 	l.layer = map[string]*leaf{}
+	l.layers++
 }
 
 // stored is what earlier layers say; nil: nothing.
@@ -230,19 +244,25 @@ func (l *loader) fill(c *Config) {
 func (l *loader) isSet(path string) bool { return l.sources[path] != "" }
 
 // names are all keys that may be written.
-func (l *loader) names() []string {
+func (l *loader) allNames() []string {
 	var names []string
 	for _, f := range l.schema.fields {
 		names = append(names, f.Path)
 	}
-	return append(names, slices.Sorted(maps.Keys(l.aliases))...)
+	for _, name := range slices.Sorted(maps.Keys(l.aliases)) {
+		if !strings.HasSuffix(name, below) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
-// namesLike are those that key may be a misspelling of: in a section, foreign names without one do not help.
+// namesLike are those that key may be a misspelling of: in a section, foreign names outside of it do not help.
 func (l *loader) namesLike(key string) []string {
-	return slices.DeleteFunc(l.names(), func(name string) bool {
+	section, _, below := strings.Cut(key, ".")
+	return slices.DeleteFunc(l.allNames(), func(name string) bool {
 		_, own := l.schema.field(name)
-		return !own && strings.Contains(key, ".") && !strings.Contains(name, ".")
+		return !own && below && !strings.HasPrefix(name, section+".")
 	})
 }
 

@@ -21,7 +21,8 @@ as a whole; a mapping is replaced key by key, and emptied by null. Everything th
 JSON Schema for editors.
 
 The names of TRL's GRPOConfig, TrainingArguments and ModelConfig may be used at the top level of a file and as
-` + "`key=value`" + `; each means one of the keys below. See the tables at the end, also for verl's names.
+` + "`key=value`" + `; each means one of the keys below. See the tables at the end, also for the names
+of verl and OpenRLHF.
 `
 
 // Reference writes the configuration reference in Markdown.
@@ -60,7 +61,8 @@ func Reference(w io.Writer) error {
 	names("Names of TRL: TrainingArguments", foreign, trainingNames())
 	names("Names of TRL: ModelConfig and scripts", foreign, modelNames())
 	names("Names of TRL: SFTConfig", "Those that the other tables lack.", sftNames())
-	names("Names of verl", "Those with a clear equal, in verl's sections or as dotted keys.", verlNames())
+	names("Names of verl", "In verl's sections or as dotted keys. Each is noted when a run is started with it. The last step of a name may be `*`: all others below it.", verlNames())
+	names("Names of OpenRLHF", "Its flags since 0.10, without their dashes.", openRLHFNames())
 	return b.Flush()
 }
 

@@ -10,6 +10,8 @@ import (
 
 // resolve decides what depends on other keys or on what was set at all.
 func (l *loader) resolve(c *Config, files []string) {
+	l.resolveVerl(c)
+	l.resolveOpenRLHF(c)
 	if c.RunName == "" {
 		c.RunName = "run"
 		if len(files) > 0 {

@@ -218,12 +218,12 @@ type Eval struct {
 	DataDir            string   `yaml:"data_dir" doc:"Folder in which rubicon data get has put the benchmarks' files."`
 	Repeats            int      `yaml:"repeats" min:"0" doc:"Measurements of each benchmark, with random numbers of their own. 0: as many as the benchmark's authors make, mostly one."`
 	MaxRows            int      `yaml:"max_rows" min:"0" doc:"Rows used of the files together and of each benchmark, the first ones. 0: all."`
+	OfficialSampling   bool     `yaml:"official_sampling" doc:"Sample answers as a benchmark's authors do, where they say how (docs/evaluation.md): temperature, top_p, top_k, min_p and length."`
 	EvalSteps          Period   `yaml:"eval_steps" min:"0" doc:"Steps between two evaluations. Below 1: a share of all steps. 0: none in between."`
 	EvalOnStart        bool     `yaml:"eval_on_start" doc:"Evaluate before the first step."`
 	EvalOnEnd          bool     `yaml:"eval_on_end" doc:"Evaluate after the last step."`
 	NumGenerationsEval int      `yaml:"num_generations_eval" min:"1" doc:"Completions sampled for each held-out prompt."`
 	Sampling           `yaml:",inline"`
-	OfficialSampling   bool       `yaml:"official_sampling" doc:"Take temperature, filters and length from a benchmark's authors, where they state them (docs/evaluation.md), in place of this section's."`
 	Server             EvalServer `yaml:"server" doc:"Who answers benchmarks in rubicon eval, in place of the run's own model."`
 }
 

@@ -54,7 +54,7 @@ func readFile(name string) ([]byte, error) {
 // environment reads the RUBICON_ variables.
 func (l *loader) environment(env []string) {
 	vars := map[string]string{}
-	for _, name := range l.names() {
+	for _, name := range l.allNames() {
 		vars[envName(name)] = name
 	}
 	env = slices.Clone(env)

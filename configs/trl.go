@@ -89,6 +89,7 @@ func trlNames() []alias {
 		{name: "transformers_continuous_batching_config", def: "null", ignore: "sampling is always batched continuously; see rollout.max_batch"},
 		{name: "use_transformers_paged", def: "false", ignore: "sampling is always batched continuously"},
 		{name: "vllm_importance_sampling_cap", def: "null", path: "grpo.importance_sampling_clip_max"},
+		{name: "max_prompt_length", def: "null", path: "data.max_prompt_length"}, // until TRL 0.26
 	}
 }
 

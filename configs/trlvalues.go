@@ -27,9 +27,10 @@ type pending struct {
 	weightsFrom string
 	evaluate    bool              // eval_strategy: steps
 	off         map[string]string // in the layer being read, key that is off whatever else sets it -> where that stands
+	kept        map[string]kept   // values that mean something together with others, by name
 }
 
-func (l *loader) rewardWeights(n *yaml.Node, from string) error {
+func (l *loader) rewardWeights(_ alias, n *yaml.Node, from string) error {
 	list := reflect.TypeFor[[]float64]()
 	if n.Kind == yaml.ScalarNode {
 		var err error
@@ -45,8 +46,8 @@ func (l *loader) rewardWeights(n *yaml.Node, from string) error {
 }
 
 // strategy reads save_strategy and the like: no switches the period at path off.
-func strategy(path string) func(l *loader, n *yaml.Node, from string) error {
-	return func(l *loader, n *yaml.Node, from string) error {
+func strategy(path string) func(l *loader, a alias, n *yaml.Node, from string) error {
+	return func(l *loader, a alias, n *yaml.Node, from string) error {
 		switch n.Value {
 		case "steps":
 			l.pending.evaluate = l.pending.evaluate || path == "eval.eval_steps"
@@ -54,7 +55,7 @@ func strategy(path string) func(l *loader, n *yaml.Node, from string) error {
 			if l.pending.off == nil {
 				l.pending.off = map[string]string{}
 			}
-			l.pending.off[path] = from
+			l.pending.off[path], l.names[path] = from, a.name
 		default:
 			return fmt.Errorf("is %q, want steps or no: set %s to a number of steps, or below 1 to a share of all steps", n.Value, path)
 		}

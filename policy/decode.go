@@ -79,7 +79,7 @@ func (d *decoder) step(ctx context.Context) ([]*sequence, error) {
 		return nil, err
 	}
 	for i, s := range d.drawing {
-		if !s.take(&d.o.SamplingParams, d.out.IDs[i], d.out.LogP[i], d.out.Filtered[i]) {
+		if !s.take(d.out.IDs[i], d.out.LogP[i], d.out.Filtered[i]) {
 			continue
 		}
 		s.endTurn()
@@ -88,7 +88,7 @@ func (d *decoder) step(ctx context.Context) ([]*sequence, error) {
 			continue
 		}
 		finished = append(finished, s)
-		q.leave(s)
+		q.leave(s, true)
 	}
 	return finished, nil
 }
@@ -171,7 +171,7 @@ func (d *decoder) draw() error {
 	dev, n := d.m.dev, len(d.from)
 	for i, s := range d.drawing {
 		var err error
-		if d.sample[i], err = s.row(&d.o.SamplingParams); err != nil {
+		if d.sample[i], err = s.row(); err != nil {
 			return err
 		}
 	}
@@ -179,6 +179,9 @@ func (d *decoder) draw() error {
 		j := min(i+d.logits.Rows, n)
 		logits := d.logits.RowsOf(0, j-i)
 		dev.Logits(logits, d.hidden.RowsOf(i, j), d.m.head)
+		if err := d.alternatives(logits, i, j); err != nil {
+			return err
+		}
 		out := device.SampleOut{IDs: d.out.IDs[i:j], LogP: d.out.LogP[i:j], Filtered: d.out.Filtered[i:j]}
 		dev.Sample(out, logits, d.sample[i:j])
 	}
@@ -192,13 +195,17 @@ func (q *queue) admit() {
 		s := q.waiting[0]
 		need := pagesFor(len(s.tokens))
 		if s.parent.users == 0 {
+			q.kept.place(s.parent)
 			need += pagesFor(len(s.parent.tokens))
 		}
-		if q.cache.free < need+len(q.running) {
+		if q.cache.free+q.kept.spare() < need+len(q.running) {
+			if s.parent.users == 0 {
+				q.kept.take(q, s.parent)
+			}
 			return
 		}
 		if s.parent.users == 0 && len(s.parent.tokens) > 0 {
-			q.cache.hold(s.parent, len(s.parent.tokens))
+			q.hold(s.parent, len(s.parent.tokens))
 			q.prompts = append(q.prompts, s.parent)
 		}
 		s.parent.users++
@@ -210,9 +217,9 @@ func (q *queue) admit() {
 // makeRoom takes pages for the first count tokens of a running sample, from the samples begun last if there are no
 // others; false if those include this one, which then waits too.
 func (q *queue) makeRoom(s *sequence, count int) bool {
-	for !q.cache.hold(&s.node, count) {
+	for !q.hold(&s.node, count) {
 		last := q.running[len(q.running)-1]
-		q.leave(last)
+		q.leave(last, false)
 		q.waiting = slices.Insert(q.waiting, 0, last)
 		if last == s {
 			return false
@@ -221,18 +228,30 @@ func (q *queue) makeRoom(s *sequence, count int) bool {
 	return true
 }
 
+// hold takes pages for a node's first count tokens, from what is kept for later requests if there are no others.
+func (q *queue) hold(n *node, count int) bool {
+	return q.cache.hold(n, count) || q.kept.evict(pagesFor(count)-len(n.pages)-q.cache.free) && q.cache.hold(n, count)
+}
+
 // leave takes s from the running samples, its pages from it, and, if it is the last of its prompt, the prompt's. One that
-// had to wait has none.
-func (q *queue) leave(s *sequence) {
+// had to wait has none. keep says that what was computed may serve later requests.
+func (q *queue) leave(s *sequence, keep bool) {
 	is := func(r *sequence) bool { return r == s }
 	if !slices.ContainsFunc(q.running, is) {
 		q.waiting = slices.DeleteFunc(q.waiting, is)
 		return
 	}
 	q.running = slices.DeleteFunc(q.running, is)
+	if q.kept != nil && keep {
+		q.kept.keep(s)
+	}
 	q.cache.drop(&s.node)
 	s.parent.users--
-	if s.parent.users == 0 {
+	switch {
+	case s.parent.users > 0:
+	case q.kept != nil:
+		q.kept.retire(q, s.parent)
+	default:
 		q.cache.drop(s.parent)
 		q.prompts = slices.DeleteFunc(q.prompts, func(p *node) bool { return p == s.parent })
 	}

@@ -73,12 +73,18 @@ func storedAs(dtype string) (safetensors.DType, error) {
 	return as, nil
 }
 
-// mergedItems are the weights of c with the adapter added, converted when they are written.
-func mergedItems(c Config, set *safetensors.Set, adapter []LoRAWeights, as safetensors.DType) []safetensors.Item {
+// byTensor finds an adapter's part of a tensor by the tensor's name.
+func byTensor(adapter []LoRAWeights) map[string]LoRAWeights {
 	low := map[string]LoRAWeights{}
 	for _, w := range adapter {
 		low[w.Path()+".weight"] = w
 	}
+	return low
+}
+
+// mergedItems are the weights of c with the adapter added, converted when they are written.
+func mergedItems(c Config, set *safetensors.Set, adapter []LoRAWeights, as safetensors.DType) []safetensors.Item {
+	low := byTensor(adapter)
 	var items []safetensors.Item
 	for _, p := range c.Parameters() {
 		t, _ := set.Tensor(p.Name)
@@ -129,6 +135,43 @@ func (l LoRAWeights) mergeRow(row []float32, r int) {
 	for i, d := range delta {
 		row[i] += float32(scale * d)
 	}
+}
+
+// Merged reads a model's weights with an adapter merged into them, as ExportMerged writes them in float32.
+type Merged struct {
+	src Source
+	low map[string]LoRAWeights
+}
+
+// Merge merges the adapter of a PEFT folder into src, which has to stay open; "": the weights are src's own.
+func Merge(src Source, adapter string) (*Merged, error) {
+	m := &Merged{src: src}
+	if adapter == "" {
+		return m, nil
+	}
+	file, err := ReadAdapter(adapter, src.Config())
+	if err != nil {
+		return nil, err
+	}
+	m.low = byTensor(file.Weights)
+	return m, nil
+}
+
+// Path is where the model without the adapter is.
+func (m *Merged) Path() string { return m.src.Path() }
+
+// Config is the model's.
+func (m *Merged) Config() Config { return m.src.Config() }
+
+// Row reads row r of a tensor of Config().Parameters(), or all of a vector if r is 0. dst has the length of what is read.
+func (m *Merged) Row(dst []float32, name string, r int) error {
+	if err := m.src.Stored(name).Float32s(dst, r); err != nil {
+		return err
+	}
+	if add, changed := m.low[name]; changed {
+		add.mergeRow(dst, r)
+	}
+	return nil
 }
 
 // copyModelFiles copies what describes a model beside its weights, with the configuration's dtype changed if one is given.

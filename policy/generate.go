@@ -109,6 +109,7 @@ func (o *GenerateOptions) check() error {
 // queue is the samples of a call to Generate, in the order in which they are begun.
 type queue struct {
 	cache     *cache
+	kept      *prefixes   // what later requests may begin with; nil: nothing is kept
 	running   []*sequence // oldest first
 	waiting   []*sequence
 	prompts   []*node // prompts in the cache whose tokens are not all fed, oldest first
@@ -155,7 +156,7 @@ func (m *Model) queue(reqs []Request, o *GenerateOptions) (*queue, error) {
 func (m *Model) sequence(prompt *node, r *Request, request, sample, limit int, o *GenerateOptions) *sequence {
 	n := len(r.Prompt)
 	s := &sequence{
-		node: node{parent: prompt, tokens: []int32{r.Prompt[n-1]}}, request: request, sample: sample, limit: limit,
+		node: node{parent: prompt, tokens: []int32{r.Prompt[n-1]}}, request: request, sample: sample, limit: limit, params: &o.SamplingParams,
 		key: device.NewKey(append(r.Stream[:len(r.Stream):len(r.Stream)], uint64(sample))...),
 	}
 	if o.RepetitionPenalty != 1 {

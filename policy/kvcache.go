@@ -75,6 +75,14 @@ type node struct {
 	users  int // nodes below that are being generated
 	pages  []int
 	path   []device.Span // keys from the root: the ancestors' tokens, then this node's pages
+
+	// In a tree of prefixes:
+	whole    []int32 // of a request's prompt: all its tokens, of which the ancestors have the first
+	children []*node
+	cached   int  // of these, how many were computed when it was begun first
+	active   int  // of the node and those below, how many are in use
+	kept     bool // nobody's prompt any more
+	last     int  // when it was used last
 }
 
 // start is the path position of the node's first token.

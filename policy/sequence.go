@@ -18,6 +18,7 @@ const (
 type sequence struct {
 	node
 	request, sample int
+	params          *SamplingParams
 	limit           int // tokens at most, replies included
 	turn, end       int // where the current turn begins, and has to end, in generated
 	turns           []Turn
@@ -30,6 +31,11 @@ type sequence struct {
 	have            []uint64 // the same as a bit set
 	matcher         Matcher  // of the request's constraint, nil if it has none
 	allowed         []uint64 // what matcher wrote last
+
+	// Of a session:
+	listen func(Event)
+	top    int                                      // alternatives to each token that are wanted; -1: none, nor its own log-probability
+	said   func(token int32) (float32, []TokenLogP) // of the token drawn last
 }
 
 // generated are the tokens so far.
@@ -46,7 +52,8 @@ func (s *sequence) see(ids ...int32) {
 }
 
 // row says how the sequence's next token is drawn.
-func (s *sequence) row(p *SamplingParams) (device.SampleRow, error) {
+func (s *sequence) row() (device.SampleRow, error) {
+	p := s.params
 	allowed, err := s.mask()
 	r := device.SampleRow{
 		Temp: p.Temperature, Greedy: p.Greedy, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, Penalty: p.RepetitionPenalty,
@@ -59,7 +66,7 @@ func (s *sequence) row(p *SamplingParams) (device.SampleRow, error) {
 }
 
 // take appends a token that was drawn and decides whether the turn ends with it.
-func (s *sequence) take(p *SamplingParams, id int32, logp, filtered float32) (done bool) {
+func (s *sequence) take(id int32, logp, filtered float32) (done bool) {
 	s.tokens = append(s.tokens, id)
 	s.logp, s.filtered = append(s.logp, logp), append(s.filtered, filtered)
 	if s.have != nil {
@@ -69,9 +76,9 @@ func (s *sequence) take(p *SamplingParams, id int32, logp, filtered float32) (do
 		s.matcher.Accept(id)
 	}
 	switch {
-	case p.ends(id):
+	case s.params.ends(id):
 		s.finish = FinishEOS
-	case p.stops(s.generated()[s.turn:]):
+	case s.params.stops(s.generated()[s.turn:]):
 		s.finish = FinishStop
 	case len(s.generated()) >= s.end:
 		s.finish = FinishLength

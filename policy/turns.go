@@ -70,11 +70,11 @@ func (d *decoder) collect(ctx context.Context) ([]*sequence, error) {
 		if a.err != nil {
 			return nil, fmt.Errorf("policy: request %d, sample %d, reply to turn %d: %w", a.s.request, a.s.sample, len(a.s.turns), a.err)
 		}
-		if more, err := a.s.goOn(a.reply, d.o, d.m.cfg.Vocab); err != nil {
+		if more, err := a.s.goOn(a.reply, d.m.cfg.Vocab); err != nil {
 			return nil, err
 		} else if !more {
 			ended = append(ended, a.s)
-			d.queue.leave(a.s)
+			d.queue.leave(a.s, true)
 		}
 	}
 	return ended, nil
@@ -114,7 +114,7 @@ func (s *sequence) endTurn() {
 }
 
 // goOn appends a reply and begins the next turn; false: there is none.
-func (s *sequence) goOn(r Reply, o *GenerateOptions, vocab int) (bool, error) {
+func (s *sequence) goOn(r Reply, vocab int) (bool, error) {
 	s.parked = false
 	if len(r.Tokens) == 0 {
 		return false, nil
@@ -137,11 +137,11 @@ func (s *sequence) goOn(r Reply, o *GenerateOptions, vocab int) (bool, error) {
 	s.turn, s.finish = len(s.generated()), ""
 	most := r.MaxNewTokens
 	if most == 0 {
-		most = o.MaxNewTokens
+		most = s.params.MaxNewTokens
 	}
 	s.end = min(s.limit, s.turn+most)
 	next := Request{Constraint: r.Constraint}
-	if err := next.checkConstraint(s.end-s.turn, &o.SamplingParams); err != nil {
+	if err := next.checkConstraint(s.end-s.turn, s.params); err != nil {
 		return false, fmt.Errorf("policy: request %d, sample %d, turn %d: %w", s.request, s.sample, len(s.turns)+1, err)
 	}
 	s.matcher, s.allowed = nil, nil

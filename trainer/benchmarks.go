@@ -107,15 +107,15 @@ func (p *Answers) requests(ctx context.Context, asks []eval.Ask, s eval.Sampling
 func (p *played) told(task *grpo.Prompt, s policy.Sample) eval.Answer {
 	var c grpo.Completion
 	p.record(&c, s)
-	a := eval.Answer{Text: p.answer, Finish: eval.Stopped, Tokens: c.Own(), Messages: task.Messages, Turns: c.Episode.Steps}
+	a := eval.Answer{Text: p.episode.Answer(), Finish: eval.Stopped, Tokens: c.Own(), Messages: task.Messages, Turns: c.Episode.Steps}
 	if c.Truncated {
 		a.Finish = eval.CutOff
 	}
 	return a
 }
 
-// BenchmarkSetting is how a benchmark is measured under a configuration; whose answers they are is left open.
-func BenchmarkSetting(c *configs.Config, m Measured) eval.Setting {
+// Setting is how m is measured under a configuration; whose answers they are is left open.
+func (m *Measured) Setting(c *configs.Config) eval.Setting {
 	s := eval.Setting{
 		Benchmark: m.Name, Data: m.Data, Template: c.Data.ChatTemplateKwargs, Repeats: c.Eval.Repeats, Items: c.Eval.MaxRows, Judge: m.Judge,
 		Generation: benchmarkSampling(c, m.Benchmark),
@@ -148,9 +148,8 @@ func (r *Rollouts) Measure(ctx context.Context, all []Measured, p eval.Policy, f
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier run, or of one that was interrupted here
 			return nil, err
 		}
-		setting := BenchmarkSetting(r.Config, m)
-		setting.Policy, setting.Step = "this run", step
-		job := eval.Job{Setting: setting, Benchmark: m.Benchmark, Policy: p, File: file}
+		job := eval.Job{Setting: m.Setting(r.Config), Benchmark: m.Benchmark, Policy: p, File: file}
+		job.Setting.Policy, job.Setting.Step = "this run", step
 		var result *eval.Result
 		err := r.asking(func() (err error) {
 			result, err = eval.Run(ctx, job)

@@ -19,12 +19,20 @@ type Dir struct {
 	lock        *flock.Flock
 }
 
-// openDir makes the run's folder, or takes an existing one if the run is to be resumed.
-func openDir(c *configs.Config) (*Dir, error) {
+func newDir(c *configs.Config) *Dir {
 	d := &Dir{path: c.OutputDir, saved: c.Checkpoint.Dir}
 	if d.saved == "" {
 		d.saved = d.join("checkpoints")
 	}
+	return d
+}
+
+// Used reports whether the run's folder holds something of a run, so that only one that resumes may go on in it.
+func Used(c *configs.Config) bool { return newDir(c).used() }
+
+// openDir makes the run's folder, or takes an existing one if the run is to be resumed.
+func openDir(c *configs.Config) (*Dir, error) {
+	d := newDir(c)
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return nil, fmt.Errorf("make the run's folder: %w", err)
 	}

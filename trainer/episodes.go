@@ -27,8 +27,7 @@ type played struct {
 	episode env.Episode
 	decode  func(ids []int32) string
 	steps   []grpo.Step
-	over    bool   // the environment said so
-	answer  string // at the end
+	over    bool // the environment said so
 }
 
 // begin makes an episode for each of n samples of every prompt, and has the requests ask them.
@@ -65,7 +64,7 @@ func (p *played) reply(ctx context.Context, turn []int32) (policy.Reply, error) 
 		step.Observation += m.Content
 	}
 	p.steps = append(p.steps, step)
-	if p.over, p.answer = o.Done, o.Answer; p.over {
+	if p.over = o.Done; p.over {
 		return policy.Reply{}, nil
 	}
 	ended := len(turn) > 0 && slices.Contains(p.Conversation.EOS, turn[len(turn)-1])

@@ -34,6 +34,8 @@ func (c *counted) Step(context.Context, string) (env.Observation, error) {
 	return env.Observation{Kind: env.Result, Action: "move", Messages: []grpo.Message{{Role: "user", Content: fmt.Sprint("seen ", c.played)}}}, nil
 }
 
+func (c *counted) Answer() string { return fmt.Sprint("after ", c.played) }
+
 func (c *counted) Outcome() map[string]float64 {
 	return map[string]float64{"played": float64(c.played)}
 }

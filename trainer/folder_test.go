@@ -96,3 +96,35 @@ func TestNewestWholePassesOverBrokenOnes(t *testing.T) {
 		t.Errorf("broken = %v, want step-100 named", broken)
 	}
 }
+
+// FuzzManifest: a manifest that is accepted names files below the folder, and they are what it says.
+func FuzzManifest(f *testing.F) {
+	dir := f.TempDir()
+	dst := filepath.Join(dir, "step-1")
+	if err := commitFolder(dst, func(dir string) error {
+		return errors.Join(os.WriteFile(filepath.Join(dir, "a"), []byte("one"), 0o644), os.WriteFile(filepath.Join(dir, "b"), nil, 0o644))
+	}); err != nil {
+		f.Fatal(err)
+	}
+	path := filepath.Join(dst, manifestName)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(strings.ReplaceAll(string(good), " a\n", " ../step-1/a\n")))
+	f.Add([]byte(strings.ReplaceAll(string(good), " 3 ", " -3 ")))
+	f.Fuzz(func(t *testing.T, manifest []byte) {
+		if err := os.WriteFile(path, manifest, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkFolder(dst); err != nil {
+			return
+		}
+		for line := range strings.Lines(string(manifest)) {
+			if !strings.Contains(string(good), strings.TrimRight(line, "\r\n")) {
+				t.Errorf("the line %q is accepted", line)
+			}
+		}
+	})
+}

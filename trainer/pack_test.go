@@ -64,3 +64,24 @@ func TestSameBits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An end token is trained on although the tokenizer pads with the same one: nothing is padded, and what counts is a token's place.
+func TestEndTokenThatPads(t *testing.T) {
+	const end = 2 // of smollm, which pads with it
+	p := &grpo.Prompt{Tokens: []int32{end, 7}}
+	rows := []grpo.Row{rowOf(p, nil, 5, end), rowOf(p, nil, end, 6, 7, end)}
+	f := pack(rows)
+	if n := f.Tokens(); n != 2+2+4 {
+		t.Errorf("%d tokens are computed, want 8", n)
+	}
+	for _, r := range rows {
+		for i, is := range scored(r) {
+			if !is {
+				t.Errorf("token %d of %v is left out", i, r.Completion.Tokens)
+			}
+		}
+	}
+	if got := spread(rows, []float32{1, 2, 3, 4, 5, 6}); !reflect.DeepEqual(got, []float32{1, 2, 3, 4, 5, 6}) {
+		t.Errorf("values of the tokens are %v", got)
+	}
+}

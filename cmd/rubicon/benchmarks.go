@@ -22,20 +22,20 @@ type benchmarkKind struct {
 }
 
 var benchmarks = map[string]benchmarkKind{
-	"ifeval":           {eval.IFEval, "ifeval/official/input_data.jsonl"},
-	"ifbench":          {eval.IFBench, "ifbench/official/IFBench_test.jsonl"},
-	"gpqa":             {eval.GPQA, "gpqa/official/gpqa_diamond.csv"},
-	"healthbench":      {eval.HealthBench, "healthbench/official/2025-05-07-06-14-12_oss_eval.jsonl"},
-	"infobench":        {eval.InfoBench, "infobench/official/InfoBench.json"},
-	"writingbench":     {eval.WritingBench, "writingbench/official/benchmark_all.jsonl"},
-	"creative-writing": {eval.CreativeWriting, "creative-writing/official/creative_writing_prompts_v3.json"},
-	"biggen":           {eval.BiGGen, "biggen/official/sample_responses.json"},
-	"hotpotqa":         {eval.HotpotQA, "hotpotqa/dev.jsonl"},
-	"2wiki":            {eval.TwoWiki, "2wiki/dev.jsonl"},
-	"musique":          {eval.MuSiQue, "musique/dev.jsonl"},
-	"gsm8k":            {eval.GSM8K, "gsm8k/official/test.jsonl"},
-	"math":             {eval.MATH, "math/test.jsonl"},
-	"arithmetic":       {eval.Arithmetic, "arithmetic/test.jsonl"},
+	"ifeval":        {eval.IFEval, "ifeval/official/input_data.jsonl"},
+	"ifbench":       {eval.IFBench, "ifbench/official/IFBench_test.jsonl"},
+	"gpqa":          {eval.GPQA, "gpqa/official/gpqa_diamond.csv"},
+	"healthbench":   {eval.HealthBench, "healthbench/official/2025-05-07-06-14-12_oss_eval.jsonl"},
+	"infobench":     {eval.InfoBench, "infobench/official/InfoBench.json"},
+	"writingbench":  {eval.WritingBench, "writingbench/official/benchmark_all.jsonl"},
+	creativeWriting: {eval.CreativeWriting, "creative-writing/official/creative_writing_prompts_v3.json"},
+	"biggen":        {eval.BiGGen, "biggen/official/sample_responses.json"},
+	"hotpotqa":      {eval.HotpotQA, "hotpotqa/dev.jsonl"},
+	"2wiki":         {eval.TwoWiki, "2wiki/dev.jsonl"},
+	"musique":       {eval.MuSiQue, "musique/dev.jsonl"},
+	"gsm8k":         {eval.GSM8K, "gsm8k/official/test.jsonl"},
+	"math":          {eval.MATH, "math/test.jsonl"},
+	"arithmetic":    {eval.Arithmetic, "arithmetic/test.jsonl"},
 }
 
 func benchmarkNames() []string { return slices.Sorted(maps.Keys(benchmarks)) }

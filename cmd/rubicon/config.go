@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +15,10 @@ func configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Show and check configurations",
 		Long: "Show and check configurations. A configuration is files (-c), then RUBICON_SECTION_KEY environment variables, then " +
-			"key=value arguments; what comes later wins. The names of TRL's GRPOConfig and ModelConfig are accepted as well.",
+			"key=value arguments; what comes later wins. The names of TRL's GRPOConfig and ModelConfig are accepted as well, and " +
+			"so are those of verl and OpenRLHF.",
 	}
-	cmd.AddCommand(configPrintCommand(), configCheckCommand(), configSchemaCommand())
+	cmd.AddCommand(configPrintCommand(), configCheckCommand(), configSchemaCommand(), configFromTRLCommand(), configFromVerlCommand())
 	return cmd
 }
 
@@ -67,6 +70,62 @@ func configSchemaCommand() *cobra.Command {
 			return configs.Schema(cmd.OutOrStdout())
 		},
 	}
+}
+
+func configFromTRLCommand() *cobra.Command {
+	var gpus int
+	cmd := &cobra.Command{
+		Use:   "from-trl [FILE] [key=value ...]",
+		Short: "Make a configuration of one of TRL's GRPOConfig",
+		Long: "Makes a configuration of a YAML or JSON file with the names of TRL's GRPOConfig, of its scripts' arguments and of PEFT's LoraConfig, " +
+			"and of key=value arguments, which win. TRL's defaults hold for what is not written. What has no equal here is listed at the end.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return convert(cmd, args, gpus, configs.FromTRL)
+		},
+	}
+	cmd.Flags().IntVar(&gpus, "gpus", 1, "on how many GPUs TRL ran: its batches are per GPU")
+	return cmd
+}
+
+func configFromVerlCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "from-verl [FILE] [key=value ...]",
+		Short: "Make a configuration of one of verl's main_ppo",
+		Long: "Makes a configuration of what Hydra composed for verl's main_ppo (outputs/DATE/TIME/.hydra/config.yaml), and of key=value arguments as " +
+			"they stand behind python3 -m verl.trainer.main_ppo, which win. verl's defaults hold for what is not written. What has no " +
+			"equal here is listed at the end.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return convert(cmd, args, 1, configs.FromVerl)
+		},
+	}
+}
+
+// convert prints the configuration that another framework's means; notes about it go to stderr.
+func convert(cmd *cobra.Command, args []string, gpus int, from func(configs.Source) (*configs.Conversion, error)) (err error) {
+	src := configs.Source{Overrides: args, GPUs: gpus}
+	if !strings.Contains(args[0], "=") {
+		src.Name, src.Overrides = args[0], args[1:]
+		if src.Data, err = os.ReadFile(src.Name); err != nil {
+			return err
+		}
+	}
+	c, err := from(src)
+	if err != nil {
+		return err
+	}
+	for _, n := range c.Ignored {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
+	}
+	if c.Batches != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the batches do not fit together yet: %v\n", c.Batches)
+	}
+	if n := len(c.Missing); n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d settings have no equal here: they stand at the end of the file, with what to do\n", n)
+	}
+	_, err = cmd.OutOrStdout().Write(c.YAML)
+	return err
 }
 
 func addConfigFlag(cmd *cobra.Command, files *[]string) {

@@ -25,15 +25,16 @@ type evalFlags struct {
 	files, benchmarks    []string
 	run, checkpoint, out string
 	responses            string
-	every, base, compare bool
-	elo                  bool
+	every, base          bool
+	compare, elo         bool
+	anchors              map[string]string
 	repeats              int
 }
 
 func evalCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
-		Use:   "eval (RUN | -c FILE | NAME --responses FILE | --compare FILE FILE | --elo FILE FILE ... -c FILE) [key=value ...]",
+		Use:   "eval (RUN | -c FILE | NAME --responses FILE | --compare FILE FILE | --elo -c FILE FILE FILE...) [key=value ...]",
 		Short: "Score a policy on held-out prompts and benchmarks",
 		Long: `Without benchmarks: samples the prompts of eval.files with the settings of section eval, has them scored by the configured reward,
 prints the metrics as one JSON object and writes the completions down. RUN is the folder of a run: its configuration and a
@@ -44,7 +45,8 @@ do, and prints a table. Every prompt, answer and verdict is kept in RUN/eval/NAM
 interrupted one stopped. --every measures all checkpoints of RUN, --base its base model too. Summaries and a picture lie beside the answers.
 
 NAME --responses scores responses that are given, a JSON object a line. --compare tests two files of answers against each other,
-question by question. --elo has the judge compare the pieces in files of answers to creative-writing in pairs, and rates their writers.`,
+question by question. --elo has the judge of the configuration compare the pieces of two or more files of answers to
+creative-writing, and rates their writers.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.evaluate(cmd, args) },
 	}
 	fs := cmd.Flags()
@@ -58,7 +60,8 @@ question by question. --elo has the judge compare the pieces in files of answers
 	fs.IntVar(&f.repeats, "repeats", 0, "measurements of each benchmark, in place of eval.repeats")
 	fs.StringVar(&f.responses, "responses", "", "file of responses to score, without a model")
 	fs.BoolVar(&f.compare, "compare", false, "compare two files of answers")
-	fs.BoolVar(&f.elo, "elo", false, "rate the writers of files of answers to creative-writing")
+	fs.BoolVar(&f.elo, "elo", false, "rate the writers of files of answers to creative-writing by duels")
+	fs.StringToStringVar(&f.anchors, "anchor", nil, "FILE=ELO of two of the files whose Elo is known, for --elo")
 	return cmd
 }
 
@@ -69,13 +72,13 @@ func (f *evalFlags) evaluate(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("give the name of one benchmark with --responses")
 		}
 		return scoreResponses(args[0], f.responses, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	case f.elo:
+		return f.rateWriters(cmd, args)
 	case f.compare:
 		if len(args) != 2 {
 			return fmt.Errorf("give the two files of answers that --compare is to compare")
 		}
 		return compareMeasurements(args, f.benchmarks, "data", cmd.OutOrStdout())
-	case f.elo:
-		return f.rate(cmd, args)
 	}
 	if f.run == "" && len(f.files) == 0 {
 		if len(args) == 0 {

@@ -1,136 +1,126 @@
 package main
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/trainer/eval"
 )
 
-// eloBenchmark is whose answers --elo compares.
-const eloBenchmark = "creative-writing"
-
-// rate has the judge compare the pieces in files of answers and writes judgements and ratings below out. What was judged is in the judge's cache
-// there, so that the same command goes on where an interrupted one stopped.
-func (f *evalFlags) rate(cmd *cobra.Command, args []string) (err error) {
-	files, overrides := splitOverrides(args)
-	if len(files) < 2 {
-		return errors.New("give the files of answers to creative-writing that --elo is to compare, two or more")
+// rateWriters has the judge compare the pieces of files of answers to creative-writing, prints the ratings and writes the duels down.
+func (f *evalFlags) rateWriters(cmd *cobra.Command, args []string) (err error) {
+	var files, overrides []string
+	for _, a := range args {
+		if strings.Contains(a, "=") {
+			overrides = append(overrides, a)
+		} else {
+			files = append(files, a)
+		}
 	}
-	if len(f.files) == 0 && len(overrides) == 0 {
-		return errors.New("there is no judge: name a configuration file with a section judge by -c, or set judge.url and judge.model")
+	if len(files) < 2 || len(f.files) == 0 {
+		return fmt.Errorf("give two or more files of answers, and with -c a configuration that has a judge")
+	}
+	anchors, err := readAnchors(f.anchors)
+	if err != nil {
+		return err
+	}
+	var writers []eval.Writer
+	for _, file := range files {
+		s, records, err := eval.Read(file)
+		if err != nil {
+			return err
+		}
+		if s.Benchmark != creativeWriting {
+			return fmt.Errorf("%s has answers to %s: only pieces of %s are rated", file, s.Benchmark, creativeWriting)
+		}
+		writers = append(writers, eval.Writer{Name: file, Records: records})
 	}
 	c, err := loadConfig(f.files, overrides, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if c.Judge.URL == localURL {
-		return errors.New("the judge is local, a run's own base model, which is not loaded here: name a server, such as judge.url=http://127.0.0.1:8000/v1")
-	}
-	writers, data, err := readWriters(files)
+	r, err := openRun(c, nil)
 	if err != nil {
 		return err
 	}
+	defer closing(&err, r.close)
 	out := f.out
 	if out == "" {
-		out = filepath.Join("eval", eloBenchmark+"-elo")
+		out = "eval"
 	}
-	j := &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: out, console: cmd.ErrOrStderr()}
+	j := &judge{cfg: c.Judge, seed: uint64(c.Seed), dir: out, console: r.Console, tokenizer: r.Tokenizer}
 	defer closing(&err, j.close)
-	if _, err := j.open(); err != nil {
-		return err
+	judge, err := j.open()
+	if err == nil {
+		err = j.preflight(cmd.Context())
 	}
-	if err := j.preflight(cmd.Context()); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("--elo needs a judge: %w", err)
 	}
-	s, err := standingsOf(cmd.Context(), c, f.benchmarks, j, data, writers)
+	duels, err := eval.Duels(cmd.Context(), judge, writers)
 	if err != nil {
 		return err
 	}
-	return writeStandings(out, s, cmd)
+	ratings, err := eval.Rate(duels, anchors)
+	if err != nil {
+		return err
+	}
+	head := map[string]any{"judge": judgeWords(c), "judge_prompt": eval.EloPrompt, "ratings": ratings}
+	if err := writeDuels(filepath.Join(out, "elo.jsonl"), head, duels); err != nil {
+		return err
+	}
+	return printRatings(cmd.OutOrStdout(), ratings)
 }
 
-// readWriters reads whose pieces are compared, and the SHA-256 of the prompts that all of them are to.
-func readWriters(files []string) (writers []eval.Writer, data string, err error) {
-	names := map[string]int{}
-	for _, file := range files {
-		names[fileLabel(file)]++
-	}
-	for _, file := range files {
-		s, records, err := eval.Read(file)
+// creativeWriting is the benchmark whose pieces are rated.
+const creativeWriting = "creative-writing"
+
+func readAnchors(given map[string]string) (eval.Anchors, error) {
+	anchors := eval.Anchors{}
+	for file, text := range given {
+		elo, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return nil, "", err
+			return nil, fmt.Errorf("--anchor %s=%s: give a number", file, text)
 		}
-		if s.Benchmark != eloBenchmark || data != "" && s.Data != data {
-			return nil, "", fmt.Errorf("%s is of %s (%.8s): compare answers to %s with the same prompts", file, s.Benchmark, s.Data, eloBenchmark)
-		}
-		data = s.Data
-		w := eval.Writer{Label: fileLabel(file), Pieces: map[string]string{}}
-		if names[w.Label] > 1 {
-			w.Label = file
-		}
-		for _, r := range records {
-			if r.Repeat == 0 && r.Finish != eval.Refused {
-				w.Pieces[r.Key] = r.Answer
-			}
-		}
-		writers = append(writers, w)
+		anchors[file] = elo
 	}
-	return writers, data, nil
+	if n := len(anchors); n != 0 && n != 2 {
+		return nil, fmt.Errorf("there are %d anchors: give --anchor twice, or not at all", n)
+	}
+	return anchors, nil
 }
 
-// fileLabel is a file's name without its ending.
-func fileLabel(path string) string { return strings.TrimSuffix(filepath.Base(path), ".jsonl") }
-
-// standingsOf rates on the prompts that the pieces were written to.
-func standingsOf(ctx context.Context, c *configs.Config, specs []string, j *judge, data string, writers []eval.Writer) (*eval.Standings, error) {
-	file := filepath.Join(c.Eval.DataDir, filepath.FromSlash(benchmarks[eloBenchmark].file))
-	for _, s := range specs {
-		if name, own, ok := strings.Cut(s, "="); ok && name == eloBenchmark {
-			file = own
-		}
-	}
-	digest, err := eval.Digest(file)
-	if err != nil {
-		return nil, fmt.Errorf("the prompts of %s: %w: give them as --benchmark %s=FILE", eloBenchmark, err, eloBenchmark)
-	}
-	if digest != data {
-		return nil, fmt.Errorf("%s does not hold the prompts that the pieces were written to (%.8s, not %.8s)", file, digest, data)
-	}
-	return eval.Elo(ctx, eval.Source{File: file, Judge: j.open}, writers)
-}
-
-// writeStandings writes the judgements, a line each, and the ratings, which it prints as well.
-func writeStandings(out string, s *eval.Standings, cmd *cobra.Command) error {
-	if err := os.MkdirAll(out, 0o755); err != nil {
+// writeDuels writes a line about all duels and one for each.
+func writeDuels(file string, head map[string]any, duels []eval.Duel) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	var lines []byte
-	for _, m := range s.Matches {
-		line, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
-		lines = append(append(lines, line...), '\n')
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
+	err := lines.Encode(head)
+	for _, d := range duels {
+		err = errors.Join(err, lines.Encode(d))
 	}
-	if err := os.WriteFile(filepath.Join(out, "matches.jsonl"), lines, 0o644); err != nil {
-		return err
-	}
-	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "ratings.json"), append(b, '\n'), 0o644); err != nil {
-		return err
+	return os.WriteFile(file, b.Bytes(), 0o644)
+}
+
+func printRatings(w io.Writer, ratings []eval.Rating) error {
+	table := "| writer | elo | mu | sigma | duels |\n|---|---:|---:|---:|---:|\n"
+	for _, r := range ratings {
+		table += fmt.Sprintf("| %s | %.0f | %.0f | %.0f | %d |\n", r.Name, r.Elo, r.Mu, r.Sigma, r.Duels)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", b)
+	_, err := io.WriteString(w, table)
 	return err
 }

@@ -73,14 +73,13 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 		return err
 	}
 	for _, b := range m.all {
-		setting := trainer.BenchmarkSetting(m.Config, b)
-		setting.Policy, setting.Step = id, cand.step
 		of := b.Name + " of " + cand.label
 		job := eval.Job{
-			Setting: setting, Benchmark: b.Benchmark, Policy: &timed{p, m.openedRun, of}, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
+			Setting: b.Setting(m.Config), Benchmark: b.Benchmark, Policy: &timed{p, m.openedRun, of}, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
 			Progress: func(done, n int) { m.Console.Tick(done, fmt.Sprintf("of %d, %s", n, of)) },
 			Notify:   func(text string) { fmt.Fprintf(m.Console, "note: %s: %s\n", of, text) },
 		}
+		job.Setting.Policy, job.Setting.Step = id, cand.step
 		result, err := eval.Run(ctx, job)
 		if errors.Is(err, eval.ErrOther) {
 			return err
@@ -196,7 +195,7 @@ func (m *measuring) summarise(stdout io.Writer) error {
 const (
 	summaryFile = "summary.json"
 	tableFile   = "summary.md"
-	pictureFile = "steps.svg"
+	pictureFile = "scores.svg"
 )
 
 func writeSummary(folder, name string, results []*eval.Result) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ type served struct {
 func (m *measuring) served() (*served, error) {
 	p := &served{cfg: m.Config, episodes: m.episodes, console: m.Console}
 	for _, b := range m.all {
-		if err := p.takes(trainer.BenchmarkSetting(m.Config, b).Generation); err != nil {
+		if err := p.takes(b.Setting(m.Config).Generation); err != nil {
 			return nil, fmt.Errorf("benchmark %s: %w", b.Name, err)
 		}
 	}
@@ -64,7 +65,7 @@ func (p *served) client(s eval.Sampling, most int) (*llm.Client, error) {
 }
 
 // Answer implements eval.Policy. A question that the server refuses by its status (too long, or against its rules) has no answer; whatever else
-// goes wrong for good is an error.
+// goes wrong for good is an error, and so is a server that refuses all of them.
 func (p *served) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, deliver func(i int, a eval.Answer) error) (err error) {
 	turn := s.MaxTokens
 	if p.episodes != nil && len(asks) > 0 && asks[0].Item.Task && p.episodes.MaxTurnLength > 0 {
@@ -78,14 +79,15 @@ func (p *served) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, d
 	if err := client.Preflight(ctx); err != nil {
 		return serverFault{err}
 	}
+	refused := make([]error, len(asks))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, ask := range asks {
 		g.Go(func() error {
-			c := chat{client: client, sample: ask.Repeat + ask.Try<<16, left: s.MaxTokens}
+			c := dialogue{client: client, sample: ask.Repeat + ask.Try<<16, left: s.MaxTokens}
 			a, err := p.one(ctx, &c, ask.Item)
 			if status, ok := errors.AsType[*llm.StatusError](err); ok && errors.Is(err, rewards.ErrNoAnswer) && status.Code < 500 {
-				fmt.Fprintf(p.console, "note: the server refuses question %s, which counts as answered by nothing: %v\n", ask.Item.Key, status)
-				a, err = eval.Answer{Finish: eval.Refused}, nil
+				refused[i] = fmt.Errorf("question %s: %w", ask.Item.Key, status)
+				return nil
 			}
 			if err != nil {
 				return serverFault{fmt.Errorf("question %s: %w", ask.Item.Key, err)}
@@ -93,11 +95,26 @@ func (p *served) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, d
 			return deliver(i, a)
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if len(asks) > 0 && !slices.Contains(refused, nil) {
+		return fmt.Errorf("eval.server refuses all %d questions, the first one: %w", len(asks), refused[0])
+	}
+	for i, why := range refused {
+		if why == nil {
+			continue
+		}
+		fmt.Fprintf(p.console, "note: the server refuses %v; that counts as answered by nothing\n", why)
+		if err := deliver(i, eval.Answer{Finish: eval.Refused}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // one has a question answered, in several turns if it is a task.
-func (p *served) one(ctx context.Context, c *chat, item *eval.Item) (a eval.Answer, err error) {
+func (p *served) one(ctx context.Context, c *dialogue, item *eval.Item) (a eval.Answer, err error) {
 	if p.episodes == nil || !item.Task {
 		a.Text, a.Finish, err = c.say(ctx, item.Messages)
 		a.Tokens = c.tokens
@@ -127,7 +144,7 @@ func (p *served) one(ctx context.Context, c *chat, item *eval.Item) (a eval.Answ
 		step := grpo.Step{Said: said, Action: now.Action, Kind: string(now.Kind), Observation: observed(now)}
 		a.Turns = append(a.Turns, step)
 		talk = append(append(talk[:len(talk):len(talk)], grpo.Message{Role: "assistant", Content: said}), now.Messages...)
-		a.Text, a.Finish = now.Answer, eval.Stopped
+		a.Text, a.Finish = game.Answer(), eval.Stopped
 	}
 	a.Tokens = c.tokens
 	return a, nil
@@ -142,8 +159,8 @@ func observed(o env.Observation) string {
 	return strings.Join(texts, "\n")
 }
 
-// chat is a conversation with the server.
-type chat struct {
+// dialogue is a conversation with the server.
+type dialogue struct {
 	client *llm.Client
 	sample int
 	left   int // tokens that the policy may say in an episode
@@ -151,7 +168,7 @@ type chat struct {
 }
 
 // say has the conversation continued.
-func (c *chat) say(ctx context.Context, messages []grpo.Message) (text, finish string, err error) {
+func (c *dialogue) say(ctx context.Context, messages []grpo.Message) (text, finish string, err error) {
 	list := make([]llm.Message, len(messages))
 	for i, m := range messages {
 		list[i] = llm.Message{Role: m.Role, Content: m.Content}

@@ -24,10 +24,10 @@ func askServer(t *testing.T, c llmtest.Config, e *trainer.Episodes, change func(
 	if change != nil {
 		change(&cfg.Eval.Server)
 	}
-	return answerOf(t, &served{cfg: cfg, episodes: e, console: io.Discard, way: server.RoundTripper})
+	return askOne(t, &served{cfg: cfg, episodes: e, console: io.Discard, way: server.RoundTripper})
 }
 
-func answerOf(t *testing.T, p *served) (got eval.Answer, err error) {
+func askOne(t *testing.T, p *served) (got eval.Answer, err error) {
 	row := map[string]any{"question": "Where?", "answer": "Bex", "context": []any{[]any{"T", []any{"It is in Bex."}}}}
 	item := eval.Item{Key: "q", Messages: []grpo.Message{{Role: "user", Content: "Where?"}}, Task: true, Row: row}
 	err = p.Answer(t.Context(), []eval.Ask{{Item: &item}}, eval.Sampling{MaxTokens: 50, TopP: 1, RepetitionPenalty: 1}, func(_ int, a eval.Answer) error {
@@ -88,33 +88,56 @@ type instead struct {
 	http.RoundTripper
 	code int
 	body string
+	most int64 // requests; 0: all
 	seen *atomic.Int64
 }
 
 func (w instead) RoundTrip(r *http.Request) (*http.Response, error) {
 	reply, err := w.RoundTripper.RoundTrip(r)
-	if err != nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") || w.seen.Add(1) <= probes {
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 		return reply, err
+	}
+	if n := w.seen.Add(1); n <= probes || w.most > 0 && n > probes+w.most {
+		return reply, nil
 	}
 	reply.Body.Close()
 	reply.StatusCode, reply.ContentLength, reply.Body = w.code, int64(len(w.body)), io.NopCloser(strings.NewReader(w.body))
 	return reply, nil
 }
 
-// A question that the server refuses has no answer; a reply without choices is an error.
+// A question that the server refuses is delivered as refused, the others with what they got; a server that refuses all is an error, and so are a
+// reply without choices and sampling that OpenAI's protocol has no words for.
 func TestAServersRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := llmtest.StartInMemory(t, llmtest.Config{Answer: at(0, 0, llmtest.Response{})})
 		cfg := configs.Default()
-		cfg.Eval.Server.URL, cfg.Eval.Server.Model = server.URL, "m"
+		cfg.Eval.Server.URL, cfg.Eval.Server.Model, cfg.Eval.Server.MaxConcurrency = server.URL, "m", 1
 		var said strings.Builder
 		p := &served{cfg: cfg, console: &said}
-		p.way = instead{server.RoundTripper, http.StatusBadRequest, `{"error":{"message":"too long"}}`, &atomic.Int64{}}
-		if got, err := answerOf(t, p); err != nil || got.Finish != eval.Refused || got.Text != "" || !strings.Contains(said.String(), "too long") {
-			t.Errorf("%+v, %v, %s", got, err, said.String())
+		for name, c := range map[string]struct {
+			way  instead
+			want string
+		}{
+			"all refused": {instead{code: http.StatusBadRequest, body: `{"error":{"message":"too long"}}`}, "refuses all 1 questions"},
+			"no choices":  {instead{code: http.StatusOK, body: `{"choices":[]}`}, "has no choices"},
+		} {
+			c.way.RoundTripper, c.way.seen = server.RoundTripper, &atomic.Int64{}
+			p.way = c.way
+			if _, err := askOne(t, p); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-		p.way = instead{server.RoundTripper, http.StatusOK, `{"choices":[]}`, &atomic.Int64{}}
-		if _, err := answerOf(t, p); err == nil || !strings.Contains(err.Error(), "has no choices") {
+		p.way = instead{server.RoundTripper, http.StatusBadRequest, `{"error":{"message":"too long"}}`, 1, &atomic.Int64{}}
+		got := map[string]int{}
+		asks := []eval.Ask{{Item: &eval.Item{Key: "a"}}, {Item: &eval.Item{Key: "b"}}}
+		err := p.Answer(t.Context(), asks, eval.Sampling{MaxTokens: 50, TopP: 1, RepetitionPenalty: 1}, func(_ int, a eval.Answer) error {
+			got[a.Finish]++
+			return nil
+		})
+		if err != nil || got[eval.Refused] != 1 || got[eval.Stopped] != 1 || !strings.Contains(said.String(), "too long") {
+			t.Errorf("%v, %v, %s", got, err, said.String())
+		}
+		if err := p.takes(eval.Sampling{MinP: 0.1, RepetitionPenalty: 1}); err == nil || !strings.Contains(err.Error(), "official_sampling") {
 			t.Errorf("%v", err)
 		}
 	})

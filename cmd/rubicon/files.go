@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -13,8 +14,9 @@ import (
 
 // modelFiles are the files of a model: a folder in Hugging Face's format, or one GGUF file.
 type modelFiles struct {
-	path string
-	gguf *gguf.Model // nil: a folder
+	path   string
+	gguf   *gguf.Model    // nil: a folder
+	folder *policy.Folder // once source has opened it
 }
 
 // openFiles opens what a model's path names.
@@ -30,11 +32,36 @@ func openFiles(path string) (*modelFiles, error) {
 	return f, err
 }
 
-func (f *modelFiles) close() error {
-	if f.gguf == nil {
-		return nil
+func (f *modelFiles) close() (err error) {
+	if f.gguf != nil {
+		err = f.gguf.Close()
 	}
-	return f.gguf.Close()
+	if f.folder != nil {
+		err = errors.Join(err, f.folder.Close())
+	}
+	return err
+}
+
+// source is where the weights are, open until close.
+func (f *modelFiles) source() (policy.Source, error) {
+	if f.gguf != nil {
+		return f.gguf, nil
+	}
+	if f.folder == nil {
+		var err error
+		if f.folder, err = policy.OpenFolder(f.path); err != nil {
+			return nil, err
+		}
+	}
+	return f.folder, nil
+}
+
+// tokenizerFiles are the tokenizer's files by name.
+func (f *modelFiles) tokenizerFiles() (map[string][]byte, error) {
+	if f.gguf != nil {
+		return f.gguf.TokenizerFiles()
+	}
+	return gguf.ReadTokenizer(f.path)
 }
 
 func (f *modelFiles) config() (policy.Config, error) {
@@ -48,7 +75,7 @@ func (f *modelFiles) tokenizer() (*token.Tokenizer, error) {
 	if f.gguf == nil {
 		return token.Load(f.path)
 	}
-	files, err := f.gguf.TokenizerFiles()
+	files, err := f.tokenizerFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +102,9 @@ func (f *modelFiles) load(ctx context.Context, dev device.Device, o policy.LoadO
 }
 
 func (f *modelFiles) fingerprint() (string, error) {
-	if f.gguf != nil {
-		return policy.Fingerprint(f.gguf), nil
-	}
-	src, err := policy.OpenFolder(f.path)
+	src, err := f.source()
 	if err != nil {
 		return "", err
 	}
-	return policy.Fingerprint(src), src.Close()
+	return policy.Fingerprint(src), nil
 }

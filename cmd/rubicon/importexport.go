@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +35,15 @@ func importCommand() *cobra.Command {
 
 func exportCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "export", Short: "Write a model for other programs"}
+	cmd.AddCommand(exportMergedCommand(), exportGGUFCommand())
+	return cmd
+}
+
+const modelUsage = "Hugging Face folder of the model, a GGUF file, ORG/NAME that rubicon pull fetched, or embedded:quickstart"
+
+func exportMergedCommand() *cobra.Command {
 	var base, adapter, dtype string
-	merged := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "merged --model DIR --adapter DIR OUT",
 		Short: "Write the model with the adapter merged into its weights, as a whole Hugging Face folder",
 		Args:  cobra.ExactArgs(1),
@@ -47,13 +55,59 @@ func exportCommand() *cobra.Command {
 			return err
 		},
 	}
-	merged.Flags().StringVar(&base, "model", "", "Hugging Face folder of the model, a GGUF file, ORG/NAME that rubicon pull fetched, or embedded:quickstart")
-	merged.Flags().StringVar(&adapter, "adapter", "", "PEFT folder of the adapter; a checkpoint of a run is one")
-	merged.Flags().StringVar(&dtype, "dtype", "", "type of the weights written: float32, bfloat16, float16; default: as stored, bfloat16 for quantised ones")
-	merged.MarkFlagRequired("model")
-	merged.MarkFlagRequired("adapter")
-	cmd.AddCommand(merged)
+	cmd.Flags().StringVar(&base, "model", "", modelUsage)
+	cmd.Flags().StringVar(&adapter, "adapter", "", "PEFT folder of the adapter; a checkpoint of a run is one")
+	cmd.Flags().StringVar(&dtype, "dtype", "", "type of the weights written: float32, bfloat16, float16; default: as stored, bfloat16 for quantised ones")
+	cmd.MarkFlagRequired("model")
+	cmd.MarkFlagRequired("adapter")
 	return cmd
+}
+
+func exportGGUFCommand() *cobra.Command {
+	var base, adapter, dtype string
+	cmd := &cobra.Command{
+		Use:   "gguf --model DIR [--adapter DIR] OUT.gguf",
+		Short: "Write the model, with the adapter merged into its weights, as a GGUF file for llama.cpp, tokenizer included",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := exportGGUF(base, adapter, args[0], dtype); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), args[0])
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&base, "model", "", modelUsage)
+	cmd.Flags().StringVar(&adapter, "adapter", "", "PEFT folder of an adapter to merge; a checkpoint of a run is one")
+	cmd.Flags().StringVar(&dtype, "type", "f16", "type of the matrices: "+strings.Join(gguf.ExportTypes(), ", "))
+	cmd.MarkFlagRequired("model")
+	return cmd
+}
+
+func exportGGUF(base, adapter, out, dtype string) (err error) {
+	files, err := openFiles(base)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, files.close)
+	src, err := files.source()
+	if err != nil {
+		return err
+	}
+	tokenizer, err := files.tokenizerFiles()
+	if err != nil {
+		return err
+	}
+	if adapter != "" {
+		if err := trainer.CheckAdapter(adapter, policy.Fingerprint(src)); err != nil {
+			return err
+		}
+	}
+	merged, err := policy.Merge(src, adapter)
+	if err != nil {
+		return err
+	}
+	return gguf.Export(out, merged, tokenizer, dtype)
 }
 
 // exportMerged imports a GGUF file into a temporary folder first.

@@ -146,6 +146,14 @@ func (j *judge) meter() rewards.Drawer {
 	return j.client
 }
 
+// totals is what was asked so far; nil if nobody asks one.
+func (j *judge) totals() map[string]float64 {
+	if j.client == nil {
+		return nil
+	}
+	return j.client.Totals()
+}
+
 func (j *judge) close() error {
 	if j.client == nil {
 		return nil

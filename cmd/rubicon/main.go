@@ -28,6 +28,9 @@ func main() {
 		os.Exit(exitInterrupted)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "rubicon:", err)
+		if errors.Is(err, syscall.ENOSPC) {
+			fmt.Fprintln(os.Stderr, "the disk is full: make room; the same command with --resume=auto then goes on from the newest checkpoint")
+		}
 		os.Exit(exitError)
 	}
 }
@@ -40,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
+	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), chatCommand(), serveCommand(), logprobsCommand(), tokenizeCommand(),
 		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), configCommand(), doctorCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

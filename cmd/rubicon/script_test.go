@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,11 +18,16 @@ func TestMain(m *testing.M) {
 // TestScripts runs the transcripts in testdata/script: what a user types, sees, and finds on disk.
 func TestScripts(t *testing.T) {
 	judge, mortal := judges(t, 7, 10, 7, 6) // the preflight asks two or three times; a step of two prompts with two completions four times
+	trlReward, err := filepath.Abs(filepath.Join("..", "..", "scripts", "trl_reward.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("RUBICON_LIBCUDA", "/nowhere/libcuda.so.1") // the transcripts are of the CPU
 			e.Setenv("MODELS", golden.Path("models"))
+			e.Setenv("TRL_REWARD", trlReward)
 			e.Setenv("QUICKSTART", golden.Path("..", "..", "embedded", "quickstart"))
 			e.Setenv("JUDGE", judge)
 			e.Setenv("MORTAL", mortal[0])

@@ -31,7 +31,7 @@ func sftCommand() *cobra.Command {
 			return fmt.Errorf("--target %s: use policy or rubric", target)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, "load everything, print the plan, and stop before the first step")
 	cmd.Flags().StringVar(&target, "target", target, "what is trained: policy, on conversations or prompts with completions; rubric, on annotated episodes")
 	return cmd
 }

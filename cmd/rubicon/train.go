@@ -24,11 +24,12 @@ type runFlags struct {
 	dry    bool
 }
 
-func (f *runFlags) add(cmd *cobra.Command) {
+// add declares the flags; dry says what --dry-run does.
+func (f *runFlags) add(cmd *cobra.Command, dry string) {
 	cmd.Flags().StringArrayVarP(&f.files, "config", "c", nil, "configuration file; a later one wins key by key")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on from a checkpoint: newest (also without a value), auto (start if there is none), or its path")
 	cmd.Flags().Lookup("resume").NoOptDefVal = "newest"
-	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "load everything, print the plan, and stop before the first step")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, dry)
 }
 
 // load reads the configuration; --resume is checkpoint.resume.
@@ -54,46 +55,54 @@ func trainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return train(cmd.Context(), c, f.dry, interrupts())
+			if f.dry {
+				return dryRun(cmd.Context(), c, interrupts())
+			}
+			return train(cmd.Context(), c, interrupts())
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, "make one real step in a temporary folder, and print what the whole run will take and what you may regret")
 	return cmd
 }
 
-// train wires a GRPO run: data, reward, model, trainer; and makes it.
-func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
+// train wires a GRPO run and makes it.
+func train(ctx context.Context, c *configs.Config, stop <-chan struct{}) (err error) {
 	r, err := openRun(c, stop)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, r.close)
-	task, err := r.task(ctx)
-	if err != nil {
-		return err
-	}
-	batching, err := c.Batching(1)
-	if err != nil {
-		return err
-	}
-	if err := r.loadModel(ctx, grpoMemory(c, batching, task.Prompts, task.HeldOut)); err != nil {
-		return err
-	}
-	if task.Reference, err = openReference(ctx, c, r.Device, r.Model); err != nil {
-		return fmt.Errorf("reference policy: %w", err)
-	}
-	t, err := trainer.New(r.Parts, task)
+	t, err := r.trainer(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, t.Close)
-	if err := r.announce(t.Plan()); err != nil || dry {
+	if err := r.announce(t.Plan()); err != nil {
 		return err
 	}
 	if err := t.Run(ctx); err != nil {
 		return err
 	}
 	return t.Summary(r.Console)
+}
+
+// trainer wires a GRPO run: data, reward, model, trainer.
+func (r *openedRun) trainer(ctx context.Context) (*trainer.Trainer, error) {
+	task, err := r.task(ctx)
+	if err != nil {
+		return nil, err
+	}
+	batching, err := r.Config.Batching(1)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.loadModel(ctx, grpoMemory(r.Config, batching, task.Prompts, task.HeldOut)); err != nil {
+		return nil, err
+	}
+	if task.Reference, err = openReference(ctx, r.Config, r.Device, r.Model); err != nil {
+		return nil, fmt.Errorf("reference policy: %w", err)
+	}
+	return trainer.New(r.Parts, task)
 }
 
 // task reads the data and opens the reward of a GRPO run.

@@ -56,9 +56,11 @@ type clock struct {
 	ns, reads atomic.Int64
 }
 
+// now counts the reading after it has read, so that who waits for the count adds nothing to what is read.
 func (c *clock) now() time.Time {
+	ns := c.ns.Load()
 	c.reads.Add(1)
-	return time.Unix(0, c.ns.Load())
+	return time.Unix(0, ns)
 }
 
 // After a wait for a worker that did not run, the caller works alone for a while.

@@ -65,7 +65,10 @@ var tileConfigs, fewConfigs = func() (tiles [unitRows + 1]*tileConfig, few [unit
 // mulDP is mulTiles with the dot products of vector registers, for one piece.
 func mulDP(rows, panels, blocks, _ int, a *uint16, _, _, next int, b *uint32, c *float32, ldc int, spill *float32) {
 	step, mode := 2*unitDepth*rows, onto(spill != nil)
-	for range panels {
+	for p := range panels {
+		if p > 0 { // no pointer may leave its memory, not even unused
+			a, c = (*uint16)(unsafe.Add(unsafe.Pointer(a), next)), offset(c, rows*ldc)
+		}
 		for i := 0; i < rows; {
 			n := min(rows-i, 12)
 			if left := rows - i - n; left > 0 && left < 8 {
@@ -74,8 +77,6 @@ func mulDP(rows, panels, blocks, _ int, a *uint16, _, _, next int, b *uint32, c 
 			mulDPRows(n, blocks, (*uint16)(unsafe.Add(unsafe.Pointer(a), 2*unitDepth*i)), step, b, offset(c, i*ldc), ldc, mode)
 			i += n
 		}
-		a = (*uint16)(unsafe.Add(unsafe.Pointer(a), next))
-		c = offset(c, rows*ldc)
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rubicon-rl/rubicon/internal/disk"
 )
 
 // Endpoint is the public hub.
@@ -49,7 +51,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Endpoint: Endpoint, Jobs: 4, Tries: 6, RetryMin: time.Second, RetryMax: time.Minute, Stall: time.Minute,
-		Now: time.Now, Sleep: sleep, Free: freeSpace,
+		Now: time.Now, Sleep: sleep, Free: disk.Free,
 	}
 }
 

@@ -105,7 +105,7 @@ func (f *File) config(tensors map[string]Tensor) (policy.Config, error) {
 	}
 	c.KVHeads = m.numberOr(arch+".attention.head_count_kv", c.Heads)
 	c.HeadDim = m.numberOr(arch+".attention.key_length", c.Width/max(1, c.Heads))
-	for _, key := range []string{"eos", "eot"} { // llama.cpp ends a turn at either
+	for _, key := range []string{"eos", "eot", "eom"} { // llama.cpp ends a turn at any of them
 		key = "tokenizer.ggml." + key + "_token_id"
 		if id := int32(m.numberOr(key, policy.NoToken)); id != policy.NoToken && !slices.Contains(c.EOS, id) {
 			c.EOS = append(c.EOS, id)

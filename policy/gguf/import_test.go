@@ -125,12 +125,13 @@ func TestImportLlama3(t *testing.T) {
 	}
 	b.add("rope_freqs.weight", F32, []int{8}, floats(divisors...))
 	b.Meta["tokenizer.ggml.eot_token_id"] = uint32(995)
+	b.Meta["tokenizer.ggml.eom_token_id"] = uint32(994)
 	dir, err := importGGUF(t, b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want, _ := policy.ReadConfig(golden.Path("models", "llama3"))
-	want.Rope, want.EOS = rope, []int32{998, 995}
+	want.Rope, want.EOS = rope, []int32{998, 995, 994}
 	if got, err := policy.ReadConfig(dir); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("configuration %+v, %v\nwant %+v", got, err, want)
 	}

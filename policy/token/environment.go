@@ -16,21 +16,31 @@ import (
 
 // environment is what a chat template may use: what transformers gives it, less what reads other files.
 func environment(m marks) *exec.Environment {
-	filters := exec.NewFilterSet(map[string]exec.FilterFunction{}).Update(builtins.Filters)
-	for name, f := range map[string]exec.FilterFunction{
+	filters := map[string]exec.FilterFunction{
 		"tojson": tojson, "trim": trim(m), "items": items, "length": length(m), "count": length(m), "list": asList,
 		"string": asString,
-	} {
-		if filters.Replace(name, f) != nil {
-			_ = filters.Register(name, f) // it is not there
+	}
+	for _, name := range []string{"abs", "attr", "batch", "capitalize", "center", "d", "default", "dictsort", "e", "escape",
+		"filesizeformat", "first", "float", "forceescape", "format", "groupby", "indent", "int", "join", "last", "lower", "map", "max",
+		"min", "pprint", "random", "reject", "rejectattr", "replace", "reverse", "round", "safe", "select", "selectattr", "slice",
+		"sort", "striptags", "sum", "title", "truncate", "unique", "upper", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"} {
+		if f, ok := builtins.Filters.Get(name); ok {
+			filters[name] = f
 		}
+	}
+	for name, f := range filters {
+		filters[name] = meteredFilter(name, f)
 	}
 	globals := exec.EmptyContext().Update(builtins.GlobalFunctions)
 	globals.Set("range", pyRange)
+	globals.Set("lipsum", func(*exec.VarArgs) (string, error) { return "", errors.New("lipsum is not supported") })
+	for name, f := range meters() {
+		globals.Set(name, f)
+	}
 	globals.Set("raise_exception", func(message string) (string, error) { return "", errors.New(message) })
 	return &exec.Environment{
 		Context:           globals,
-		Filters:           filters,
+		Filters:           exec.NewFilterSet(filters),
 		Tests:             builtins.Tests,
 		ControlStructures: controlStructures(),
 		Methods: exec.Methods{
@@ -82,9 +92,6 @@ func flatLoops(parse parser.ControlStructureParser) parser.ControlStructureParse
 	}
 }
 
-// callDepth is the variable that counts the macros being called. No template can name it.
-const callDepth = "macro depth"
-
 // shallowMacros bounds the depth of macro calls.
 func shallowMacros(parse parser.ControlStructureParser) parser.ControlStructureParser {
 	return func(p, args *parser.Parser) (nodes.ControlStructure, error) {
@@ -107,15 +114,14 @@ func (s *shallowMacro) Execute(r *exec.Renderer, block *nodes.ControlStructureBl
 	}
 	value, _ := r.Environment.Context.Get(s.Name)
 	macro, ok := value.(exec.Macro)
-	counter, _ := r.Environment.Context.Get(callDepth)
-	depth, counted := counter.(*int)
-	if !ok || !counted {
-		return fmt.Errorf("macro %s cannot be counted", s.Name)
+	b, err := budgetOf(r.Environment.Context)
+	if err != nil || !ok {
+		return errors.Join(err, fmt.Errorf("macro %s cannot be counted", s.Name))
 	}
 	r.Environment.Context.Set(s.Name, exec.Macro(func(args *exec.VarArgs) *exec.Value {
-		*depth++
-		defer func() { *depth-- }()
-		if *depth > maxCalls {
+		b.calls++
+		defer func() { b.calls-- }()
+		if b.calls > maxCalls {
 			return exec.AsValue(fmt.Errorf("macros call each other deeper than %d", maxCalls))
 		}
 		return macro(args)

@@ -92,6 +92,9 @@ func strMethods(m marks) *exec.MethodSet[string] {
 	methods := map[string]exec.Method[string]{}
 	for name, f := range own {
 		methods[name] = func(self string, _ *exec.Value, args *exec.VarArgs) (any, error) {
+			if err := tooLarge(name, exec.AsValue(self), args); err != nil {
+				return nil, err
+			}
 			return f(m.text(self), arguments{m, args})
 		}
 	}
@@ -100,6 +103,9 @@ func strMethods(m marks) *exec.MethodSet[string] {
 		"rjust", "swapcase", "title", "upper", "zfill"} {
 		f, _ := builtins.Methods.Str.Get(name)
 		methods[name] = func(self string, v *exec.Value, args *exec.VarArgs) (any, error) {
+			if err := tooLarge(name, v, args); err != nil {
+				return nil, err
+			}
 			out, err := f(self, v, args)
 			if s := exec.AsValue(out); s.IsString() {
 				return s.String(), err

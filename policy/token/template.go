@@ -112,6 +112,9 @@ func compile(source string, m marks) (compiled *exec.Template, err error) {
 	if inner := errors.Unwrap(err); inner != nil { // the outer error repeats the whole source
 		err = inner
 	}
+	if err == nil {
+		err = meter(compiled)
+	}
 	return compiled, err
 }
 
@@ -122,13 +125,17 @@ func render(compiled *exec.Template, variables map[string]any, now time.Time) (t
 			text, err = "", fmt.Errorf("the template engine fails: %v", p)
 		}
 	}()
-	all := exec.NewContext(map[string]any{"strftime_now": strftimeNow(now), callDepth: new(int)})
+	b := newBudget(inputSize(variables))
+	all := exec.NewContext(map[string]any{"strftime_now": strftimeNow(now), budgetName: b})
 	for name, value := range variables {
 		all.Set(name, value)
 	}
 	text, err = compiled.ExecuteToString(all)
 	if err != nil {
 		return "", errors.New(rootCause(err))
+	}
+	if b.left == 0 { // where an error is no value, as in the condition of a loop
+		return "", errBudget
 	}
 	return text, nil
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh WORK BASE RUN: what rubicon trained, loaded by transformers and PEFT. WORK keeps the Python environment, BASE is
-# the model's folder, RUN that of a run with LoRA on it.
+# run.sh WORK BASE RUN: what rubicon trained, loaded by transformers and PEFT, and what it exports, by llama.cpp. WORK keeps
+# the Python environments, BASE is the model's folder, RUN that of a run with LoRA on it.
 set -euo pipefail
 work=$1 base=$2 run=$3
 here=$(dirname "$0")
@@ -17,3 +17,4 @@ rm -rf "$work/merged"
 "$work/rubicon" export merged --model "$base" --adapter "$adapter" "$work/merged"
 "$work/rubicon" logprobs --model "$work/merged" <"$here/texts.jsonl" |
 	HF_HUB_OFFLINE=1 "$work/venv/bin/python" "$here/compare.py" "$base" "$adapter"
+"$here/llamacpp.sh" "$work" "$base"

@@ -3,6 +3,8 @@ package env
 import (
 	"regexp"
 	"strings"
+
+	"github.com/rubicon-rl/rubicon/policy/token"
 )
 
 // Action is what the policy does in a turn of the environment qa.
@@ -15,7 +17,6 @@ type Action struct {
 
 // The forms of actions. An argument ends at the first ] or ), in its line.
 var (
-	thinking   = regexp.MustCompile(`(?is)<think>.*?</think>`)
 	actionMark = regexp.MustCompile(`(?s)Action:(.*)`)
 	thought    = regexp.MustCompile(`(?s)Thought:(.*?)(?:Action:|(?:Search|Finish)\[|\z)`)
 	inLine     = regexp.MustCompile(`(?:Search|Finish)\[.*?\]|(?:Search|Finish)\[.*?\)`)
@@ -25,7 +26,7 @@ var (
 // ParseAction reads what the policy said, in the forms that ARCO's public code takes: an action by itself, behind Action:, or in the
 // last line that has one. Thinking is dropped.
 func ParseAction(said string) Action {
-	said = strings.TrimSpace(thinking.ReplaceAllString(said, ""))
+	said = token.WithoutThinking(said)
 	var a Action
 	if m := thought.FindStringSubmatch(said); m != nil {
 		a.Thought = strings.TrimSpace(m[1])

@@ -28,6 +28,8 @@ type Episode interface {
 	// Outcome is what has become of the episode, by name: what rewards and metrics are made of. It may be asked at any time,
 	// also if the policy was cut off before the end.
 	Outcome() map[string]float64
+	// Answer is the final answer that the policy gave; "" if there is none.
+	Answer() string
 }
 
 // Kind is what an observation is.
@@ -49,7 +51,6 @@ type Observation struct {
 	Tools    json.RawMessage // at the start: tools for the chat template, as OpenAI's API lists them; nil: none
 	Left     int             // actions of the budget that are left
 	Done     bool            // there is no further turn
-	Answer   string          // at the end: what the policy answered to the task
 	Action   string          // how the environment understood what was said, in one line; "" at the start
 }
 

@@ -105,7 +105,7 @@ func (e *qaEpisode) Step(ctx context.Context, said string) (Observation, error) 
 	switch {
 	case a.Kind == "Finish":
 		e.answer, e.finished = a.Arg, true
-		return Observation{Kind: End, Left: e.left, Done: true, Answer: a.Arg, Action: line}, nil
+		return Observation{Kind: End, Left: e.left, Done: true, Action: line}, nil
 	case e.left == 0:
 		return Observation{Kind: Forced, Done: true, Action: firstLine(said)}, nil
 	case a.Kind == "":
@@ -128,6 +128,9 @@ func (e *qaEpisode) Step(ctx context.Context, said string) (Observation, error) 
 	e.shown[at] = true
 	return e.observe(Result, "Paragraph: "+e.texts[at], line), nil
 }
+
+// Answer implements Episode.
+func (e *qaEpisode) Answer() string { return e.answer }
 
 // Outcome implements Episode. em and f1 are the benchmark's own, arco_em is the exact match of ARCO's public code; finished says whether
 // there was an answer; found is the share of the supporting paragraphs that were shown.

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/options"
+	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/rewards/verify"
 )
 
@@ -103,10 +103,10 @@ type toolEpisode struct {
 
 // Step implements Episode.
 func (e *toolEpisode) Step(ctx context.Context, said string) (Observation, error) {
-	calls := readCalls(said)
+	_, calls := token.ReadCalls(said)
 	if len(calls) == 0 {
-		e.answer, e.answered = strings.TrimSpace(thinking.ReplaceAllString(said, "")), true
-		return Observation{Kind: End, Left: e.left, Done: true, Answer: e.answer, Action: firstLine(e.answer)}, nil
+		e.answer, e.answered = token.WithoutThinking(said), true
+		return Observation{Kind: End, Left: e.left, Done: true, Action: firstLine(e.answer)}, nil
 	}
 	if e.left == 0 {
 		return Observation{Kind: Forced, Done: true, Action: firstLine(said)}, nil
@@ -127,14 +127,14 @@ func (e *toolEpisode) Step(ctx context.Context, said string) (Observation, error
 var errSpent = errors.New("no calls are left: give the final answer")
 
 // run makes a call. What the policy did wrong is an error that it is told.
-func (e *toolEpisode) run(ctx context.Context, c call) (string, error) {
+func (e *toolEpisode) run(ctx context.Context, c token.Call) (string, error) {
 	if e.left == 0 {
 		return "", errSpent
 	}
 	e.left--
 	e.calls++
-	if c.err != nil {
-		return "", c.err
+	if c.Err != nil {
+		return "", c.Err
 	}
 	t, known := e.env.tools[c.Name]
 	if !known {
@@ -142,6 +142,9 @@ func (e *toolEpisode) run(ctx context.Context, c call) (string, error) {
 	}
 	return t.call(ctx, c.Arguments)
 }
+
+// Answer implements Episode.
+func (e *toolEpisode) Answer() string { return e.answer }
 
 // Outcome implements Episode.
 func (e *toolEpisode) Outcome() map[string]float64 {
@@ -156,46 +159,4 @@ func (e *toolEpisode) Outcome() map[string]float64 {
 		}
 	}
 	return out
-}
-
-// call is a function call that the policy wrote.
-type call struct {
-	Name       string          `json:"name"`
-	Arguments  json.RawMessage `json:"arguments"`
-	Parameters json.RawMessage `json:"parameters"` // Llama's name for arguments
-	err        error           // it cannot be read
-}
-
-var callMarks = regexp.MustCompile(`(?s)<tool_call>(.*?)(?:</tool_call>|\z)`)
-
-// readCalls finds the calls in a turn, in order; none: it is an answer.
-func readCalls(said string) []call {
-	said = strings.TrimSpace(thinking.ReplaceAllString(said, ""))
-	var bodies []string
-	for _, m := range callMarks.FindAllStringSubmatch(said, -1) {
-		bodies = append(bodies, m[1])
-	}
-	if bodies == nil && strings.HasPrefix(strings.TrimPrefix(said, "<|python_tag|>"), "{") {
-		bodies = []string{strings.TrimPrefix(said, "<|python_tag|>")}
-	}
-	var out []call
-	for _, body := range bodies {
-		out = append(out, readCall(body))
-	}
-	return out
-}
-
-func readCall(body string) call {
-	var c call
-	if err := json.Unmarshal([]byte(strings.TrimSpace(body)), &c); err != nil || c.Name == "" {
-		return call{err: errors.New(`a call is {"name": ..., "arguments": {...}}`)}
-	}
-	if c.Arguments == nil {
-		c.Arguments = c.Parameters
-	}
-	var text string
-	if json.Unmarshal(c.Arguments, &text) == nil { // OpenAI's API has them as JSON in a string
-		c.Arguments = json.RawMessage(text)
-	}
-	return c
 }

@@ -1,10 +1,13 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -12,273 +15,263 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards"
 )
 
-// Writer is somebody whose pieces of Creative Writing are compared with others', by the keys of the benchmark's items.
+// Writer is a measurement of Creative Writing whose pieces meet those of others.
 type Writer struct {
-	Label  string
-	Pieces map[string]string
+	Name    string
+	Records []Record
 }
 
-// Match is one judgement on two pieces to one prompt.
-type Match struct {
-	Key      string            `json:"key"`
-	First    string            `json:"first"` // whose piece was shown first, as A
-	Second   string            `json:"second"`
-	Marks    map[string]string `json:"marks"`    // by criterion: who is better and by how much, A+ to A+++++ or B+ to B+++++
-	Fraction float64           `json:"fraction"` // 1: the first is better by all that counts, 0: the second
-	Wins     int               `json:"wins"`     // that the better one is credited with
-	Reason   string            `json:"reason"`
+// Duel is what a judge says of two pieces that were written to the same prompt.
+type Duel struct {
+	Key        string  `json:"key"`
+	First      string  `json:"first"` // the writer whose piece the judge read first
+	Second     string  `json:"second"`
+	Share      float64 `json:"share"` // of the first in the win, 0 to 1
+	Said       string  `json:"said"`
+	Unscorable string  `json:"unscorable,omitempty"` // why it does not count
 }
 
-// Rating is what the matches say of a writer.
+// Rating is a writer's strength.
 type Rating struct {
-	Label string   `json:"label"`
-	Mu    float64  `json:"mu"`
-	Sigma float64  `json:"sigma"`
-	Elo   *float64 `json:"elo,omitempty"` // on the leaderboard's scale, if both writers that fix it are there
-	Won   int      `json:"won"`           // judgements
-	Lost  int      `json:"lost"`
+	Name  string  `json:"name"`
+	Mu    float64 `json:"mu"` // of TrueSkill
+	Sigma float64 `json:"sigma"`
+	Elo   float64 `json:"elo"`   // Mu on the scale that two anchors give; Mu without them
+	Duels int     `json:"duels"` // that count
 }
 
-// Standings are ratings, the best first, and what they rest on.
-type Standings struct {
-	Prompt     string   `json:"judge_prompt"`
-	Ratings    []Rating `json:"ratings"`
-	Judged     int      `json:"judged"`
-	Unscorable int      `json:"unscorable"` // judgements that the judge did not give
-	Matches    []Match  `json:"-"`
-}
-
-// The writers who fix the leaderboard's scale, and where they stand on it.
-const (
-	highAnchor, highElo = "deepseek-r1", 1500.0
-	lowAnchor, lowElo   = "llama-3.2-1b", 200.0
+// duelCriteria are what two pieces are compared by; of those in bothWays what one wins the other loses.
+var (
+	duelCriteria = []string{
+		"characters", "originality", "craft", "emotional depth", "faithfulness to the prompt", "pull on the reader", "coherence",
+		"avoids verbosity", "avoids poetic overload",
+	}
+	bothWays = []string{"coherence", "avoids verbosity", "avoids poetic overload"}
 )
 
 const (
-	eloPrompt = "creative-writing-elo-1"
-	mostShown = 4000 // characters of a piece that the judge sees
-)
-
-// eloIgnored are prompts that do not count.
-var eloIgnored = []string{"5", "16", "20", "21", "26", "28", "30"}
-
-// eloCriterion is what two pieces are compared by. Of a doubled one, the loser loses as many points as the winner gets.
-type eloCriterion struct {
-	name, meaning string
-	doubled       bool
-}
-
-var eloCriteria = []eloCriterion{
-	{"characters", "the characters are alive and have depth", false},
-	{"originality", "it has ideas of its own", false},
-	{"prose", "it is well written", false},
-	{"emotional_depth", "it moves, and earns it", false},
-	{"adherence", "it does what the prompt asks", false},
-	{"engagement", "one wants to read on", false},
-	{"coherence", "it hangs together", true},
-	{"avoids_verbosity", "it says no more than it needs", true},
-	{"avoids_poetic_overload", "it is not overladen with metaphors and poetic turns", true},
-}
-
-const eloQuestion = `Two pieces, A and B, were written to one prompt. Compare them by the criteria below: for each say which is better and by how much, with one plus
-sign (hardly) to five (far): "A++" means that A is somewhat better. There is no draw. What is cut off at the end counts against nobody. Do not
-let length, or which of the two comes first, sway you.
-
-Criteria:
-%s
-Prompt:
+	duelLength  = 4000 // characters of a piece that the judge reads
+	mostMargin  = 5    // points that one criterion can give
+	mostWins    = 4    // that a duel counts for
+	duelSystem  = "You compare two pieces of fiction that were written to the same prompt. Neither length nor ornament impresses you. The order in which you read them means nothing."
+	duelRequest = `Prompt:
 %s
 
 Piece A:
 %s
 
 Piece B:
-%s`
+%s
 
-// Elo has the pieces of writers compared in pairs, each pair in both orders, and rates the writers by Creative Writing v3's rules. s is that of
-// CreativeWriting. Pieces that one of two has not are left out.
-func Elo(ctx context.Context, s Source, writers []Writer) (*Standings, error) {
-	opened, err := CreativeWriting(s)
-	if err != nil {
-		return nil, err
-	}
-	b := opened.(*creativeWriting)
-	judge, err := b.judge()
-	if err != nil {
-		return nil, err
-	}
-	var matches []Match
+For each of these criteria say which piece is better, A or B, and by how much: 1, a shade, to 5, a different league.
+%s`
+)
+
+// EloPrompt is the version of what the judge of duels is asked.
+const EloPrompt = "creative-writing-elo-1"
+
+// unfit are the prompts whose pieces do not duel, by the authors' choice.
+var unfit = []string{"5", "16", "20", "21", "26", "28", "30"}
+
+// Duels has every two writers' pieces compared, each pair in both orders. What a judge does not answer usably is kept as unscorable.
+func Duels(ctx context.Context, judge rewards.Judge, writers []Writer) ([]Duel, error) {
+	var out []Duel
 	var questions []rewards.Question
-	for i := range b.items {
-		it := &b.items[i]
-		if id, _ := it.Row["id"].(string); slices.Contains(eloIgnored, id) {
-			continue
-		}
-		for _, pair := range ordered(writers) {
-			first, one := pair[0].Pieces[it.Key]
-			second, other := pair[1].Pieces[it.Key]
-			if one && other {
-				matches = append(matches, Match{Key: it.Key, First: pair[0].Label, Second: pair[1].Label})
-				questions = append(questions, eloAsk(it.Row["prompt"].(string), first, second))
+	for i, a := range writers {
+		for _, b := range writers[i+1:] {
+			for _, keys := range common(a, b) {
+				for _, pair := range [][2]meeting{{keys[0], keys[1]}, {keys[1], keys[0]}} {
+					out = append(out, Duel{Key: pair[0].key, First: pair[0].writer, Second: pair[1].writer})
+					questions = append(questions, duelQuestion(pair[0], pair[1]))
+				}
 			}
 		}
 	}
-	if len(matches) == 0 {
-		return nil, errors.New("there is no prompt that counts to which two of them have a piece: compare files of answers to creative-writing")
+	if len(out) == 0 {
+		return nil, errors.New("the writers have no prompt in common: give files of answers to creative-writing")
 	}
-	answers := make([]string, len(questions))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, q := range questions {
 		g.Go(func() error {
-			answer, err := judge.Ask(ctx, q)
+			said, err := judge.Ask(ctx, q)
 			if errors.Is(err, rewards.ErrNoAnswer) {
+				out[i].Unscorable = err.Error()
 				return nil
 			}
-			answers[i] = answer
+			if err != nil {
+				return err
+			}
+			out[i].Said = said
+			out[i].Share, err = readDuel(said)
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return standings(writers, matches, answers)
+	return out, g.Wait()
 }
 
-// ordered are all pairs of writers, each in both orders.
-func ordered(writers []Writer) (pairs [][2]*Writer) {
-	for i := range writers {
-		for k := range i {
-			pairs = append(pairs, [2]*Writer{&writers[k], &writers[i]}, [2]*Writer{&writers[i], &writers[k]})
+// meeting is a piece that meets another.
+type meeting struct{ writer, key, prompt, text string }
+
+// common are the pieces of two writers to the same prompts, in the order of the prompts.
+func common(a, b Writer) [][2]meeting {
+	of := func(w Writer) map[place]meeting {
+		m := map[place]meeting{}
+		for _, r := range w.Records {
+			prompt := ""
+			if n := len(r.Messages); n > 0 {
+				prompt = r.Messages[n-1].Content
+			}
+			m[place{r.Key, r.Repeat}] = meeting{w.Name, r.Key, prompt, firstRunes(r.Answer, duelLength)}
+		}
+		return m
+	}
+	x, y := of(a), of(b)
+	var out [][2]meeting
+	for _, at := range sortedPlaces(x) {
+		id, _, _ := strings.Cut(at.key, "/")
+		if second, ok := y[at]; ok && !slices.Contains(unfit, id) {
+			out = append(out, [2]meeting{x[at], second})
 		}
 	}
-	return pairs
+	return out
 }
 
-// eloAsk is the question about two pieces.
-func eloAsk(prompt, first, second string) rewards.Question {
-	var list strings.Builder
-	properties, required := `"reason":{"type":"string"}`, `"reason"`
-	for _, c := range eloCriteria {
-		fmt.Fprintf(&list, "%s: %s\n", c.name, c.meaning)
-		properties += fmt.Sprintf(`,%q:{"enum":["A+","A++","A+++","A++++","A+++++","B+","B++","B+++","B++++","B+++++"]}`, c.name)
-		required += fmt.Sprintf(",%q", c.name)
+func sortedPlaces[V any](m map[place]V) []place {
+	var out []place
+	for at := range m {
+		out = append(out, at)
 	}
-	schema := `{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`
-	user := fmt.Sprintf(eloQuestion, list.String(), prompt, head(first), head(second))
-	return judgeObject("creative_writing_elo", "You are a critic of fiction, fair and hard to impress.", user, schema, func(marks map[string]string) error {
-		_, err := fraction(marks)
+	slices.SortFunc(out, func(a, b place) int { return cmp.Or(strings.Compare(a.key, b.key), a.repeat-b.repeat) })
+	return out
+}
+
+func firstRunes(s string, n int) string {
+	r := []rune(s)
+	return string(r[:min(n, len(r))])
+}
+
+func duelQuestion(a, b meeting) rewards.Question {
+	one := `{"type":"object","properties":{"better":{"enum":["A","B"]},"margin":{"type":"integer","minimum":1,"maximum":5}},"required":["better","margin"],"additionalProperties":false}`
+	properties, names := "", ""
+	for i, c := range duelCriteria {
+		if i > 0 {
+			properties, names = properties+",", names+","
+		}
+		properties += strconv.Quote(c) + ":" + one
+		names += strconv.Quote(c)
+	}
+	schema := `{"type":"object","properties":{` + properties + `},"required":[` + names + `],"additionalProperties":false}`
+	user := fmt.Sprintf(duelRequest, a.prompt, a.text, b.text, strings.Join(duelCriteria, "\n"))
+	return judgeObject("creative_writing_duel", duelSystem, user, schema, func(d map[string]duelMark) error {
+		_, err := share(d)
 		return err
 	})
 }
 
-// head is as much of a piece as the judge sees.
-func head(piece string) string {
-	if r := []rune(piece); len(r) > mostShown {
-		return string(r[:mostShown])
-	}
-	return piece
+// duelMark is a judge's mark on one criterion.
+type duelMark struct {
+	Better string  `json:"better"`
+	Margin float64 `json:"margin"`
 }
 
-// points are the first piece's less the second's, each criterion's marks counted by their plus signs.
-func points(marks map[string]string) (int, error) {
-	diff := 0
-	for _, c := range eloCriteria {
-		mark := marks[c.name]
-		n := strings.Count(mark, "+")
-		if n < 1 || n > 5 || mark != "A"+strings.Repeat("+", n) && mark != "B"+strings.Repeat("+", n) {
-			return 0, fmt.Errorf("%s is %q: say A or B with one to five plus signs", c.name, mark)
+func readDuel(said string) (float64, error) {
+	d, err := decodeObject[map[string]duelMark](said)
+	if err != nil {
+		return 0, err
+	}
+	return share(d)
+}
+
+// share is what part of the win the first piece has: a half, and half of the difference of points over what nine criteria can give.
+func share(d map[string]duelMark) (float64, error) {
+	difference := 0.0
+	for _, c := range duelCriteria {
+		m, ok := d[c]
+		if !ok || m.Better != "A" && m.Better != "B" || m.Margin != math.Trunc(m.Margin) || m.Margin < 1 || m.Margin > mostMargin {
+			return 0, fmt.Errorf(`criterion %q is %+v: give {"better": "A" or "B", "margin": 1 to %d}`, c, m, mostMargin)
 		}
-		if c.doubled {
-			n *= 2
+		points := m.Margin
+		if slices.Contains(bothWays, c) {
+			points *= 2
 		}
-		if mark[0] == 'B' {
-			n = -n
+		if m.Better == "B" {
+			points = -points
 		}
-		diff += n
+		difference += points
 	}
-	return diff, nil
+	most := float64(mostMargin * len(duelCriteria))
+	return min(max(0.5+difference/most/2, 0), 1), nil
 }
 
-// fullPoints is the difference at which all is won: five plus signs of each criterion.
-const fullPoints = 45
+// TrueSkill's parameters (Herbrich et al. 2006): where a writer begins, the spread of one performance, the drift between duels.
+const (
+	ratingMu, ratingSigma = 1200, 400
+	ratingBeta, ratingTau = 200, 4
+)
 
-// fraction is 1/2 and half of the difference as a share of the full one, bounded, since doubled criteria go beyond.
-func fraction(marks map[string]string) (float64, error) {
-	diff, err := points(marks)
-	return min(1, max(0, 0.5+float64(diff)/fullPoints/2)), err
-}
+// Anchors are two writers whose Elo is known.
+type Anchors map[string]float64
 
-// mostWins is what the largest difference counts as.
-const mostWins = 4
-
-// wins is how many matches a difference of points counts as: ceil of the fraction's distance from 1/2 over (1/2)/4, in whole numbers.
-func wins(diff int) int {
-	if diff < 0 {
-		diff = -diff
-	}
-	return min(mostWins, (diff*mostWins+fullPoints-1)/fullPoints)
-}
-
-// standings plays the matches, in order, and rates.
-func standings(writers []Writer, matches []Match, answers []string) (*Standings, error) {
-	s := &Standings{Prompt: eloPrompt}
-	skills := map[string]*skill{}
-	ratings := map[string]*Rating{}
-	for _, w := range writers {
-		skills[w.Label], ratings[w.Label] = &skill{skillMu, skillSigma}, &Rating{Label: w.Label}
-	}
-	for i, m := range matches {
-		if answers[i] == "" {
-			s.Unscorable++
+// Rate rates writers by their duels, one after the other: a duel is one to four wins, by its margin. anchors is empty or has two writers.
+func Rate(duels []Duel, anchors Anchors) ([]Rating, error) {
+	at := map[string]*Rating{}
+	for _, d := range duels {
+		for _, name := range []string{d.First, d.Second} {
+			if at[name] == nil {
+				at[name] = &Rating{Name: name, Mu: ratingMu, Sigma: ratingSigma}
+			}
+		}
+		if d.Unscorable != "" {
 			continue
 		}
-		var err error
-		if m.Marks, err = decodeObject[map[string]string](answers[i]); err != nil {
-			return nil, err
+		winner, loser, margin := at[d.First], at[d.Second], d.Share-0.5
+		winner.Duels++
+		loser.Duels++
+		if margin < 0 {
+			winner, loser, margin = loser, winner, -margin
 		}
-		m.Reason = m.Marks["reason"]
-		delete(m.Marks, "reason")
-		diff, err := points(m.Marks)
-		if err != nil {
-			return nil, err
+		for range int(math.Ceil(margin / (0.5 / mostWins))) {
+			beat(winner, loser)
 		}
-		m.Fraction, _ = fraction(m.Marks)
-		m.Wins = wins(diff)
-		winner, loser := m.First, m.Second
-		if diff < 0 {
-			winner, loser = loser, winner
-		}
-		for range m.Wins {
-			skills[winner].beats(skills[loser])
-		}
-		ratings[winner].Won += int(yes(m.Wins > 0))
-		ratings[loser].Lost += int(yes(m.Wins > 0))
-		s.Matches = append(s.Matches, m)
 	}
-	s.Judged = len(s.Matches)
-	for _, w := range writers {
-		r := ratings[w.Label]
-		r.Mu, r.Sigma = skills[w.Label].mu, skills[w.Label].sigma
-		s.Ratings = append(s.Ratings, *r)
+	var out []Rating
+	for _, name := range sortedKeys(at) {
+		r := *at[name]
+		r.Elo = r.Mu
+		out = append(out, r)
 	}
-	rescale(s.Ratings)
-	slices.SortStableFunc(s.Ratings, func(a, b Rating) int { return int(yes(a.Mu < b.Mu)) - int(yes(a.Mu > b.Mu)) })
-	return s, nil
+	slices.SortStableFunc(out, func(a, b Rating) int { return cmp.Compare(b.Mu, a.Mu) })
+	return out, anchors.scale(out)
 }
 
-// rescale puts ratings on the leaderboard's scale, if the two who fix it are among them and differ.
-func rescale(ratings []Rating) {
-	at := func(label string) int {
-		return slices.IndexFunc(ratings, func(r Rating) bool { return r.Label == label })
+// beat updates two ratings after a win, without draws.
+func beat(winner, loser *Rating) {
+	w, l := winner.Sigma*winner.Sigma+ratingTau*ratingTau, loser.Sigma*loser.Sigma+ratingTau*ratingTau
+	c2 := w + l + 2*ratingBeta*ratingBeta
+	c := math.Sqrt(c2)
+	t := (winner.Mu - loser.Mu) / c
+	v := math.Exp(-t*t/2) / math.Sqrt(2*math.Pi) / (math.Erfc(-t/math.Sqrt2) / 2)
+	shrink := v * (v + t)
+	winner.Mu, loser.Mu = winner.Mu+w/c*v, loser.Mu-l/c*v
+	winner.Sigma, loser.Sigma = math.Sqrt(w*(1-w/c2*shrink)), math.Sqrt(l*(1-l/c2*shrink))
+}
+
+// scale sets Elo such that the anchors have theirs.
+func (a Anchors) scale(ratings []Rating) error {
+	if len(a) == 0 {
+		return nil
 	}
-	high, low := at(highAnchor), at(lowAnchor)
-	if high < 0 || low < 0 || ratings[high].Mu == ratings[low].Mu {
-		return
+	var mu, elo []float64
+	for _, r := range ratings {
+		if known, ok := a[r.Name]; ok {
+			mu, elo = append(mu, r.Mu), append(elo, known)
+		}
 	}
-	from := ratings[low].Mu
-	unit := (highElo - lowElo) / (ratings[high].Mu - from)
+	if len(a) != 2 || len(mu) != 2 || mu[0] == mu[1] {
+		return errors.New("a scale needs two anchors among the writers, of different strength")
+	}
 	for i := range ratings {
-		elo := lowElo + (ratings[i].Mu-from)*unit
-		ratings[i].Elo = &elo
+		ratings[i].Elo = elo[0] + (ratings[i].Mu-mu[0])*(elo[1]-elo[0])/(mu[1]-mu[0])
 	}
+	return nil
 }

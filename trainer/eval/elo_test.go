@@ -1,8 +1,9 @@
 package eval
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -10,122 +11,114 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards"
 )
 
-// The Python package trueskill 0.4.5 on scipy with mu 1200, sigma 400, beta 200, tau 4 and no draws: a wins twice, then b.
-func TestTrueSkill(t *testing.T) {
-	a, b := skill{skillMu, skillSigma}, skill{skillMu, skillSigma}
-	for i, want := range [][4]float64{
-		{1401.8627124747736, 345.35119127104053, 998.1372875252262, 345.35119127104053},
-		{1487.444955521748, 314.6770670954317, 912.5550444782516, 314.6770670954317},
-		{1187.354841850465, 265.38056954699204, 1212.6451581495346, 265.38056954699204},
-	} {
-		if i < 2 {
-			a.beats(&b)
-		} else {
-			b.beats(&a)
-		}
-		for k, got := range []float64{a.mu, a.sigma, b.mu, b.sigma} {
-			if math.Abs(got-want[k]) > 1e-9*want[k] {
-				t.Errorf("after match %d: %v, %v, want %v", i+1, a, b, want)
-			}
-		}
+func near(t *testing.T, name string, got, want, tolerance float64) {
+	t.Helper()
+	if math.Abs(got-want) > tolerance {
+		t.Errorf("%s is %v, want %v", name, got, want)
 	}
 }
 
-// marked are marks that are the same for all criteria but some.
-func marked(all string, but map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, c := range eloCriteria {
-		out[c.name] = all
-	}
-	maps.Copy(out, but)
-	return out
-}
-
-// By hand: six criteria count once and three twice.
-func TestEloPoints(t *testing.T) {
-	for _, c := range []struct {
-		marks    map[string]string
-		points   int
-		fraction float64
-		wins     int
-	}{
-		{marked("A+", nil), 12, 0.5 + 12.0/90, 2},                                                     // 12·4/45 = 1.07
-		{marked("B+", nil), -12, 0.5 - 12.0/90, 2},                                                    //
-		{marked("A+++++", nil), 60, 1, 4},                                                             // beyond 45
-		{marked("B+++++", nil), -60, 0, 4},                                                            //
-		{marked("A+", map[string]string{"coherence": "B+++++", "prose": "B+"}), -2, 0.5 - 2.0/90, 1},  // 5 - 1 - 10 + 4
-		{marked("A+", map[string]string{"coherence": "B+++++", "prose": "A+++"}), 2, 0.5 + 2.0/90, 1}, // 5 + 3 - 10 + 4
-	} {
-		diff, err := points(c.marks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, _ := fraction(c.marks)
-		if diff != c.points || math.Abs(f-c.fraction) > 1e-15 || wins(diff) != c.wins {
-			t.Errorf("%v: %d points, fraction %v, %d wins; want %d, %v, %d", c.marks, diff, f, wins(diff), c.points, c.fraction, c.wins)
-		}
-	}
-	for diff, want := range map[int]int{0: 0, 1: 1, 11: 1, 12: 2, 22: 2, 23: 3, 33: 3, 34: 4, 45: 4, -34: 4} { // quarters of 45 are 11.25 wide
-		if wins(diff) != want {
-			t.Errorf("%d points are %d wins, want %d", diff, wins(diff), want)
-		}
-	}
-	for _, mark := range []string{"", "A", "C+", "A++++++", "AB+", "+A"} {
-		if _, err := points(marked("A+", map[string]string{"prose": mark})); err == nil {
-			t.Errorf("%q is a mark", mark)
-		}
-	}
-}
-
-// Three writers, of whom the judge prefers the one with more of "good": the order and the scale follow, prompt 5 is not asked, pieces are cut.
-func TestElo(t *testing.T) {
-	file := `{"1": {"writing_prompt": "Write <SEED>.", "seed_modifiers": ["a", "b", "c"]}, "5": {"writing_prompt": "Ignored <SEED>.", "seed_modifiers": ["a"]}}`
-	asked := make(chan string, 100)
-	judge := says(func(q rewards.Question) string {
-		asked <- q.User
-		_, pieces, _ := strings.Cut(q.User, "Piece A:")
-		first, second, _ := strings.Cut(pieces, "Piece B:")
-		mark := "A++"
-		if strings.Count(second, "good") > strings.Count(first, "good") {
-			mark = "B++"
-		}
-		out := `{"reason": "r"`
-		for _, c := range eloCriteria {
-			out += fmt.Sprintf(", %q: %q", c.name, mark)
-		}
-		return out + "}"
-	})
-	writer := func(label string, goods int) Writer {
-		w := Writer{label, map[string]string{}}
-		for _, key := range []string{"1/1", "1/2", "1/3", "5/1"} {
-			w.Pieces[key] = strings.Repeat("good ", goods) + strings.Repeat("x", 5000)
-		}
-		return w
-	}
-	writers := []Writer{writer("llama-3.2-1b", 1), writer("mine", 2), writer("deepseek-r1", 3)}
-	path := t.TempDir() + "/prompts.json"
-	writeFile(t, path, file)
-	s, err := Elo(t.Context(), Source{File: path, Judge: func() (rewards.Judge, error) { return judge, nil }}, writers)
+// Ratings are those of the package trueskill 0.4.5 (mu=1200, sigma=400, beta=200, tau=4, draw_probability=0): a beats b four times,
+// b beats c once, c beats a once. Its error function has a relative error of 1e-7, hence the tolerance.
+func TestRatingsAreTrueSkills(t *testing.T) {
+	ratings, err := Rate([]Duel{
+		{First: "a", Second: "b", Share: 1}, {First: "c", Second: "b", Share: 0.4}, {First: "a", Second: "c", Share: 0.45},
+		{First: "a", Second: "c", Share: 0.5}, {First: "c", Second: "a", Unscorable: "no answer", Share: 1},
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(asked)
-	n := 0
-	for q := range asked {
-		n++
-		if strings.Contains(q, "Ignored") || strings.Contains(q, strings.Repeat("x", 4000)) {
-			t.Error("an ignored prompt is asked, or more than 4000 characters are shown")
+	want := []Rating{
+		{"a", 1276.5473707223305, 241.89508828366675, 0, 3}, {"c", 1211.179418447979, 259.0916302333819, 0, 3}, {"b", 1008.0947642390316, 253.18085904518225, 0, 2},
+	}
+	for i, w := range want {
+		r := ratings[i]
+		if r.Name != w.Name || r.Duels != w.Duels {
+			t.Errorf("place %d: %+v, want %+v", i+1, r, w)
 		}
+		near(t, w.Name+" mu", r.Mu, w.Mu, 1e-4)
+		near(t, w.Name+" sigma", r.Sigma, w.Sigma, 1e-4)
 	}
-	if n != 3*3*2 || s.Judged != n || s.Unscorable != 0 { // three pieces, three pairs, two orders
-		t.Errorf("%d questions, %d judged", n, s.Judged)
+}
+
+// The anchors have the Elo that is given; between them it is linear.
+func TestAnchorsGiveTheScale(t *testing.T) {
+	ratings := []Rating{{Name: "strong", Mu: 1300}, {Name: "new", Mu: 1200}, {Name: "weak", Mu: 1100}}
+	if err := (Anchors{"strong": 1500, "weak": 200}).scale(ratings); err != nil {
+		t.Fatal(err)
 	}
-	r := s.Ratings
-	if r[0].Label != "deepseek-r1" || r[1].Label != "mine" || *r[0].Elo != 1500 || math.Abs(*r[2].Elo-200) > 1e-9 || r[0].Won != 12 || r[1].Lost != 6 {
-		t.Errorf("%+v", r)
+	near(t, "strong", ratings[0].Elo, 1500, 1e-9)
+	near(t, "new", ratings[1].Elo, 850, 1e-9)
+	near(t, "weak", ratings[2].Elo, 200, 1e-9)
+	if err := (Anchors{"strong": 1500, "other": 200}).scale(ratings); err == nil {
+		t.Error("an anchor that is no writer is accepted")
 	}
-	// In between: the scale is linear in mu.
-	if want := 200 + 1300*(r[1].Mu-r[2].Mu)/(r[0].Mu-r[2].Mu); math.Abs(*r[1].Elo-want) > 1e-9 {
-		t.Errorf("%v, want %v", *r[1].Elo, want)
+}
+
+// By hand: six criteria to A by 1 and three to B by 1, which count twice, are 6 - 6 = 0, a half; all to A by 5 are 30 + 30 = 60 of 45, cut at 1.
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		plain, both duelMark
+		want        float64
+	}{
+		{duelMark{"A", 1}, duelMark{"B", 1}, 0.5},
+		{duelMark{"A", 5}, duelMark{"A", 5}, 1},
+		{duelMark{"A", 3}, duelMark{"B", 1}, 0.5 + 12.0/90},
+		{duelMark{"B", 5}, duelMark{"B", 5}, 0},
+	} {
+		d := map[string]duelMark{}
+		for i, name := range duelCriteria {
+			d[name] = c.plain
+			if i >= 6 {
+				d[name] = c.both
+			}
+		}
+		got, err := share(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, fmt.Sprint(c), got, c.want, 1e-12)
+	}
+	if _, err := readDuel(`{"characters": {"better": "A", "margin": 6}}`); err == nil {
+		t.Error("a margin of 6 is accepted")
+	}
+}
+
+// likesLong is a judge who finds the longer piece better in everything.
+type likesLong struct{}
+
+func (j *likesLong) Ask(_ context.Context, q rewards.Question) (string, error) {
+	_, pieces, _ := strings.Cut(q.User, "Piece A:\n")
+	a, b, _ := strings.Cut(pieces, "\n\nPiece B:\n")
+	b, _, _ = strings.Cut(b, "\n\nFor each")
+	better := "A"
+	if len(b) > len(a) {
+		better = "B"
+	}
+	d := map[string]duelMark{}
+	for _, c := range duelCriteria {
+		d[c] = duelMark{better, 2}
+	}
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = q.Check(string(text))
+	}
+	return string(text), err
+}
+
+// Each pair meets in both orders; prompts that are left out, and those that only one has, do not count.
+func TestDuels(t *testing.T) {
+	piece := func(key, text string) Record { return Record{Key: key, Messages: ask("write"), Answer: text} }
+	long := Writer{"long", []Record{piece("1/1", strings.Repeat("é", 5000)), piece("5/1", "x"), piece("2/1", "xxx")}}
+	short := Writer{"short", []Record{piece("1/1", "y"), piece("5/1", "y"), piece("3/1", "y")}}
+	duels, err := Duels(t.Context(), &likesLong{}, []Writer{long, short})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(duels) != 2 || duels[0].First != "long" || duels[1].First != "short" || duels[0].Share != 1-duels[1].Share || duels[0].Share <= 0.5 {
+		t.Errorf("%+v", duels)
+	}
+	if _, err := Duels(t.Context(), &likesLong{}, []Writer{long, {"other", nil}}); err == nil {
+		t.Error("writers without a prompt in common are no error")
 	}
 }

@@ -61,8 +61,8 @@ func (b *gpqa) repeat() []Item {
 			choices = append(choices, f[1+from])
 		}
 		own := maps.Clone(row)
-		// Where two choices have one text, the first of them is the right one, as simple-evals looks the text up.
-		own[letterColumn] = string(rune('A' + slices.Index(choices[1:], any(f[1]))))
+		right := slices.IndexFunc(order, func(from int) bool { return f[1+from] == f[1] }) // the first, where a wrong choice is the same text
+		own[letterColumn] = string(rune('A' + right))
 		items[i] = Item{Key: fmt.Sprint(i + 1), Row: own, Messages: ask(fmt.Sprintf(gpqaPrompt, choices...))}
 	}
 	return items

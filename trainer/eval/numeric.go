@@ -73,11 +73,11 @@ func (b *checked) Metrics(v []Verdict) []Metric {
 }
 
 // GSM8K reads the official test.jsonl (Cobbe et al. 2021). The policy is asked to end with "#### n", as the official solutions do: only the
-// number there counts, and its text without commas must be the solution's (accuracy). flexible_accuracy takes the last number of the answer.
+// number there counts, as a text without its commas, as in the official comparison (accuracy). flexible_accuracy takes the last number of the answer.
 func GSM8K(s Source) (Benchmark, error) {
 	const request = "\n\nThink step by step. End with a line of the form \"#### n\", where n is the answer, a number without a unit."
 	return newChecked(s.File, request, []reading{
-		{"accuracy", map[string]any{"kind": "match", "from": "hash", "compare": "exact", "column": "answer"}},
+		{"accuracy", map[string]any{"kind": "match", "from": "hash", "column": "answer", "compare": "exact"}},
 		{"flexible_accuracy", map[string]any{"kind": "number", "column": "answer"}},
 	}, func(row map[string]any, n int) (problem, error) {
 		f, err := texts(row, "question", "answer")

@@ -3,7 +3,6 @@ package eval
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -32,15 +31,11 @@ func rows[T any](t *testing.T, path string) []T {
 	return out
 }
 
-// oracle is a file of the folder that RUBICON_TEST_ORACLES names, of infobench beside it, or of testdata; "": it is in none.
+// oracle is a file of the folder that RUBICON_TEST_ORACLES names, or of testdata; "": it is in neither.
 func oracle(name string) string {
-	folders := []string{"testdata"}
-	if own := os.Getenv("RUBICON_TEST_ORACLES"); own != "" {
-		folders = []string{own, filepath.Join(own, "..", "infobench"), "testdata"}
-	}
-	for _, folder := range folders {
+	for _, folder := range []string{os.Getenv("RUBICON_TEST_ORACLES"), "testdata"} {
 		path := filepath.Join(folder, name)
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Stat(path); err == nil && folder != "" {
 			return path
 		}
 	}
@@ -87,7 +82,7 @@ func TestPermutationsArePythons(t *testing.T) {
 	}
 }
 
-// By hand.
+// A hand calculation, and every row of the official scorer where its file is at hand (its licence keeps it out of the repository).
 func TestHealthBenchScores(t *testing.T) {
 	all := []criterion{{"a", 10, []string{"x"}}, {"b", -5, []string{"x", "y"}}, {"c", 5, nil}, {"d", -3, []string{"z"}}}
 	v := healthVerdict(all, []bool{true, true, false, false}, nil)
@@ -95,13 +90,9 @@ func TestHealthBenchScores(t *testing.T) {
 	if len(v.Values) != 2 || v.Values["score"] != 1.0/3 || v.Values["x"] != 0.5 {
 		t.Errorf("%v", v.Values)
 	}
-}
-
-// Every row of the official scorer (the licence of the file keeps it out of the repository).
-func TestHealthBenchsRecordedScores(t *testing.T) {
 	path := oracle("healthbench_scores.jsonl")
 	if path == "" {
-		t.Skip("RUBICON_TEST_ORACLES names no folder with HealthBench's scores")
+		return
 	}
 	for i, row := range rows[struct {
 		Rubrics []struct {
@@ -129,53 +120,38 @@ func TestHealthBenchsRecordedScores(t *testing.T) {
 	}
 }
 
-// drfr are the metrics of rows of InFoBench with the answers to their questions.
-func drfr(t *testing.T, path string) map[string]float64 {
-	var verdicts []Verdict
-	for _, row := range rows[map[string]any](t, path) {
+// The published judgements of GPT-4 come to the published DRFR.
+func TestInfoBenchDRFR(t *testing.T) {
+	item := func(subset string, labels []any) map[string]any {
+		return map[string]any{"subset": subset, "question_label": labels}
+	}
+	b := &infoBench{}
+	verdicts := []Verdict{
+		infoVerdict(item("Easy_set", []any{[]any{"Format"}, []any{"Content", "Style"}}), []bool{true, false}),
+		infoVerdict(item("Hard_set", []any{[]any{"Format"}}), []bool{true}),
+	}
+	got := values(b.Metrics(verdicts))
+	want := map[string]float64{"drfr": 2.0 / 3, "drfr/Easy_set": 0.5, "drfr/Hard_set": 1, "drfr/label:Format": 1, "drfr/label:Content": 0, "drfr/label:Style": 0}
+	for name, x := range want {
+		if y, ok := got[name]; !ok || x != y {
+			t.Errorf("%s is %v, want %v", name, y, x)
+		}
+	}
+	verdicts = nil
+	for _, row := range rows[map[string]any](t, filepath.Join("testdata", "infobench_gpt4.jsonl")) {
 		var said []bool
 		for _, e := range row["eval"].([]any) {
 			said = append(said, e.(bool))
 		}
 		verdicts = append(verdicts, infoVerdict(row, said))
 	}
-	return values((&infoBench{}).Metrics(verdicts))
-}
-
-// By hand, of three made-up rows with six questions: four are answered YES, one of two in the easy set, three of four in the hard one.
-func TestInFoBenchDRFR(t *testing.T) {
-	got := drfr(t, filepath.Join("testdata", "infobench.jsonl"))
-	want := map[string]float64{
-		"drfr": 4.0 / 6, "drfr/Easy_set": 0.5, "drfr/Hard_set": 0.75, "drfr/label:Content": 1, "drfr/label:Format": 0, "drfr/label:Linguistic": 0,
-		"drfr/label:Number": 1, "drfr/label:Style": 1,
-	}
-	if !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
-// The published judgements of GPT-4 come to the published DRFR.
-func TestInFoBenchsPublishedDRFR(t *testing.T) {
-	path, published := oracle("GPT4_DecomposeEval.jsonl"), oracle("infobench_gpt4_drfr.json")
-	if path == "" || published == "" {
-		t.Skip("RUBICON_TEST_ORACLES names no folder with the published judgements")
-	}
-	raw, err := os.ReadFile(published)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all map[string]struct{ DRFR float64 }
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
-	got := drfr(t, path)
-	for name, x := range all {
-		key := "drfr/" + name
-		if name == "all" {
-			key = "drfr"
-		}
-		if y, ok := got[key]; !ok || math.Abs(x.DRFR-y) > 1e-12 {
-			t.Errorf("%s is %v, want %v", key, y, x.DRFR)
+	got = values(b.Metrics(verdicts))
+	for name, want := range map[string][2]float64{
+		"drfr": {1971, 2250}, "drfr/Easy_set": {610, 690}, "drfr/Hard_set": {1361, 1560}, "drfr/label:Format": {714, 794}, "drfr/label:Content": {1273, 1395},
+		"drfr/label:Linguistic": {134, 168}, "drfr/label:Style": {168, 190}, "drfr/label:Number": {309, 419},
+	} {
+		if x, ok := got[name]; !ok || math.Abs(x-want[0]/want[1]) > 1e-12 {
+			t.Errorf("%s is %v, want %v", name, x, want[0]/want[1])
 		}
 	}
 }
@@ -192,9 +168,7 @@ func TestQuestionsAndVerdicts(t *testing.T) {
 		{"ifeval", `{"key": 1000, "prompt": "Write two bullet points.", "instruction_id_list": ["detectable_format:number_bullet_lists", "punctuation:no_comma"], "kwargs": [{"num_bullets": 2}, {}]}`,
 			IFEval, "1000", "Write two bullet points.", "Here:\n* a\n* b, c", map[string]float64{"prompt_strict": 0, "prompt_loose": 1, "strict": 1, "loose": 2, "instructions": 2}},
 		{"gsm8k", `{"question": "What is 2+3?", "answer": "It is 5.\n#### 5"}`, GSM8K, "test.jsonl:1", "What is 2+3?", "It is 6, no:\n#### 5\n(not 7)", map[string]float64{"accuracy": 1, "flexible_accuracy": 0}},
-		{"gsm8k's text", `{"question": "How much?", "answer": "#### 1,800"}`, GSM8K, "test.jsonl:1", "How much?", "#### 1800.0", map[string]float64{"accuracy": 0, "flexible_accuracy": 1}},
-		{"gsm8k's commas", `{"question": "How much?", "answer": "#### 1,800"}`, GSM8K, "test.jsonl:1", "How much?", "#### 1,8,00 or #### 7", map[string]float64{"accuracy": 1}},
-		{"gsm8k's mark", `{"question": "How much?", "answer": "#### 5"}`, GSM8K, "test.jsonl:1", "How much?", "####5", map[string]float64{"accuracy": 0}},
+		{"gsm8k", `{"question": "What is 2+3?", "answer": "#### 1,005"}`, GSM8K, "test.jsonl:1", "What is 2+3?", "#### 1005.0", map[string]float64{"accuracy": 0, "flexible_accuracy": 1}},
 		{"math", `{"problem": "Half?", "solution": "So \\boxed{\\frac{1}{2}}."}`, MATH, "test.jsonl:1", "Half?", `\boxed{\frac{1}{2}}`, map[string]float64{"accuracy": 1}},
 		{"mawps", `{"input": "How many ?", "target": 43.0}`, Arithmetic, "test.jsonl:1", "How many ?", "43", map[string]float64{"accuracy": 1}},
 		{"svamp", `{"Body": "There are 3 cats.", "Question": "How many?", "Answer": 3.0}`, Arithmetic, "test.jsonl:1", "There are 3 cats. How many?", "4", map[string]float64{"accuracy": 0}},
@@ -276,6 +250,17 @@ func TestGPQA(t *testing.T) {
 		if err != nil || v.Values["right"] != right {
 			t.Errorf("%q: %v, %v", answer, v.Values, err)
 		}
+	}
+	// Where a wrong choice has the text of the right one, the first of the two is right, as Python's list.index finds it: here B, not C.
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "w1", "right")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	twice, err := GPQA(Source{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := twice.Score(t.Context(), &twice.Items()[0], "Answer: B"); err != nil || v.Values["right"] != 1 {
+		t.Errorf("%v, %v", v, err)
 	}
 	again := b.(Repeated).Repeat(1)
 	if b.(Repeated).Repeats() != 10 || again[0].Key != it.Key || again[0].Messages[0].Content == it.Messages[0].Content {

@@ -67,16 +67,6 @@ func TestHeadlinesOfInstructions(t *testing.T) {
 	}
 }
 
-// With the first order of Random(0), [3 1 0 2], the choices are wrong 3, wrong 1, right, wrong 2: if wrong 1 is the right text, B is the right letter.
-func TestGPQAsDoubleChoice(t *testing.T) {
-	b := benchmarkOf(t, GPQA, nil, "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\nQ?,right,right,w2,w3\n")
-	for answer, want := range map[string]float64{"Answer: B": 1, "Answer: C": 0} {
-		if v, err := b.Score(t.Context(), &b.Items()[0], answer); err != nil || v.Values["right"] != want {
-			t.Errorf("%s: %v, %v", answer, v.Values, err)
-		}
-	}
-}
-
 func TestBiGGensResult(t *testing.T) {
 	for said, want := range map[string]float64{
 		"Feedback: good. [RESULT] 4": 4, "[RESULT]5": 5, "[RESULT] (3)": 3, "[RESULT]: [2]": 2, "[RESULT] 1 is too low: [RESULT] 2.": 2, "[RESULT] 4/5": 4,
