@@ -135,7 +135,7 @@ func (p *served) one(ctx context.Context, c *dialogue, item *eval.Item) (a eval.
 			return a, err
 		}
 		if c.tokens >= c.left { // of the whole episode; a turn that is cut off is played as it is
-			a.Finish = eval.CutOff
+			a.Finish, a.Turns = eval.CutOff, append(a.Turns, grpo.Step{Said: said, Kind: trainer.CutOff})
 			break
 		}
 		if now, err = game.Step(ctx, said); err != nil {

@@ -163,7 +163,7 @@ func TestAServerPlaysEpisodes(t *testing.T) {
 		c.Answer = func(*llmtest.Request) llmtest.Response {
 			return llmtest.Response{Content: "What?", CompletionTokens: 30}
 		}
-		if got, err = askServer(t, c, &trainer.Episodes{Env: qa}, nil); err != nil || got.Text != "" || got.Finish != eval.CutOff || len(got.Turns) != 1 {
+		if got, err = askServer(t, c, &trainer.Episodes{Env: qa}, nil); err != nil || got.Text != "" || got.Finish != eval.CutOff || len(got.Turns) != 2 || got.Turns[1].Kind != trainer.CutOff {
 			t.Errorf("an episode of 50 tokens: %+v, %v", got, err)
 		}
 	})
