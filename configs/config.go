@@ -52,11 +52,12 @@ func Default() *Config {
 			JudgeModel:     JudgeModel{MaxTokens: 2048, Timeout: 120, MaxConcurrency: 16},
 			ResponseFormat: "auto", SendSeed: true, MaxRetries: 5, RetryMin: 1, RetryMax: 60, MaxElapsed: 600,
 			MaxFailures: 20, Cooldown: 30, MaxOutage: 300, CacheMB: 1024,
+			Audit: JudgeAudit{Samples: 16, JudgeModel: JudgeModel{MaxTokens: 2048, Timeout: 120, MaxConcurrency: 16}},
 		},
 		Embedder:   Embedder{Timeout: 60, MaxConcurrency: 4},
 		Checkpoint: Checkpoint{SaveSteps: 50},
 		Eval:       Eval{DataDir: "data", EvalOnEnd: true, NumGenerationsEval: 1, Sampling: greedy, Server: EvalServer{Timeout: 600, MaxConcurrency: 16}},
-		Track:      Track{LoggingSteps: 10, Progress: "auto"},
+		Track:      Track{LoggingSteps: 10, Progress: "auto", Project: "rubicon", PrometheusAddr: "127.0.0.1:9464", Python: "python3"},
 	}
 	c.complete()
 	return c

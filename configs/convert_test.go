@@ -74,9 +74,9 @@ func TestFromTRL(t *testing.T) {
 		"grpo.num_generations": "16", "grpo.loss_type": "dr_grpo", "grpo.scale_rewards": "none", "grpo.epsilon_high": "0.28", "grpo.beta": "0.001",
 		"grpo.mask_truncated_completions": "true", "rollout.max_completion_length": "1024", "rollout.temperature": "0.7", "rollout.top_p": "0.95",
 		"data.max_prompt_length": "512", "checkpoint.save_steps": "100", "seed": "7",
-		"lora.dropout": "0.05", // TRL's default, ours is 0
+		"track.to": "wandb", "lora.dropout": "0.05", // TRL's default, ours is 0
 	})
-	wantNotes(t, "missing", out.Missing, "report_to", "push_to_hub", "reward_funcs", "train_dataset")
+	wantNotes(t, "missing", out.Missing, "push_to_hub", "reward_funcs", "train_dataset")
 	wantNotes(t, "ignored", out.Ignored, "attn_implementation", "use_vllm", "vllm_gpu_memory_utilization")
 	if out.Batches != nil || !strings.Contains(string(out.YAML), "16 prompts x 16 completions = 256 per generation") {
 		t.Errorf("batches %v\n%s", out.Batches, out.YAML)
@@ -130,11 +130,11 @@ func TestFromVerl(t *testing.T) {
 		"optim.per_device_train_batch_size": "40", "optim.gradient_accumulation_steps": "4", "optim.num_train_epochs": "15",
 		"optim.learning_rate": "3e-06", "optim.lr_scheduler_type": "constant_with_warmup", "optim.warmup_steps": "20", "optim.weight_decay": "0.01",
 		"checkpoint.save_steps": "0", // verl's default: never
-		"checkpoint.resume":     "auto", "output_dir": "checkpoints/gsm8k/qwen3b_lora", "run_name": "qwen3b_lora",
+		"checkpoint.resume":     "auto", "output_dir": "checkpoints/gsm8k/qwen3b_lora", "run_name": "qwen3b_lora", "track.project": "gsm8k",
 		"eval.eval_steps": "6", "eval.temperature": "0.6", "eval.num_generations_eval": "4",
 	})
 	wantNotes(t, "missing", out.Missing, "reward.custom_reward_function.path", "trainer.foo")
-	if len(out.Ignored) != 12 {
+	if len(out.Ignored) != 11 {
 		t.Errorf("%d settings are ignored: %v", len(out.Ignored), out.Ignored)
 	}
 	b, err := c.Batching(1)

@@ -108,7 +108,7 @@ func openRLHFRun() []alias {
 		ignored("train.", exact, "colocate_actor_ref=false", "colocate_critic_reward=false", "colocate_all=false"),
 		ignored("ckpt.", "checkpoints are bounded by number, checkpoint.save_total_limit", "max_mem="),
 		ignored("ckpt.", "the adapter of every checkpoint is a PEFT folder", "save_hf=false", "disable_ds=false"),
-		ignored("logger.", "metrics.jsonl is always written", "wandb"+below, "tensorboard_dir=null"),
+		ignored("logger.", "metrics.jsonl is always written; see track.to", "wandb"+below, "tensorboard_dir=null"),
 	)
 }
 

@@ -32,6 +32,15 @@ func Print(w io.Writer, c *Config) error {
 	return enc.Close()
 }
 
+// Flat is every key with its value, on one line of YAML each.
+func (c *Config) Flat() map[string]string {
+	out := map[string]string{}
+	for _, f := range newSchema().fields {
+		out[f.Path] = oneLine(toNode(f.get(c)))
+	}
+	return out
+}
+
 // open links the section at path, and those around it, to their parents; sections without keys are never opened.
 func (s *schema) open(in map[string]*yaml.Node, path string) {
 	if path == "" {

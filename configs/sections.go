@@ -148,7 +148,15 @@ type Judge struct {
 	CacheMB        int                   `yaml:"cache_mb" min:"1" doc:"Size of the cache, MiB; the oldest answers go first."`
 	Record         string                `yaml:"record" doc:"File that every question and its answer are added to. Empty: none."`
 	Replay         string                `yaml:"replay" doc:"File of recorded answers to take instead of asking; an unknown question is an error. Empty: ask."`
+	Audit          JudgeAudit            `yaml:"audit" doc:"An independent judge, which now and then answers a sample of the questions too (docs/health.md#judge-drift). Its tokens do not count in the budget."`
 	Tiers          map[string]JudgeModel `yaml:"tiers" doc:"Other models or limits for single kinds of question, score, analyze, summarize, query or update: a map of each to the first twelve keys of this section. What it leaves out is as in this section."`
+}
+
+// JudgeAudit is how an independent judge is asked.
+type JudgeAudit struct {
+	Steps      Period `yaml:"steps" min:"0" doc:"Steps between two audits. Below 1: a share of all steps. 0: none."`
+	Samples    int    `yaml:"samples" min:"1" doc:"Questions that it is asked in an audit."`
+	JudgeModel `yaml:",inline"`
 }
 
 // JudgeModel is one model that can be asked, and how.
@@ -238,10 +246,15 @@ type EvalServer struct {
 
 // Track is what a run tells.
 type Track struct {
-	LoggingSteps          Period `yaml:"logging_steps" min:"0" doc:"Steps that one line of metrics is the mean of. Below 1: a share of all steps. 0: none."`
-	LoggingFirstStep      bool   `yaml:"logging_first_step" doc:"Log the first step by itself too."`
-	LogCompletions        bool   `yaml:"log_completions" doc:"Show a table of prompts, completions and rewards with every line of metrics. All of them are in completions/ in any case."`
-	NumCompletionsToPrint int    `yaml:"num_completions_to_print" min:"0" doc:"Rows of that table. 0: all."`
-	LogUniquePrompts      bool   `yaml:"log_unique_prompts" doc:"Only one row for each prompt in that table."`
-	Progress              string `yaml:"progress" enum:"auto|bar|plain|off" doc:"Progress on the terminal. auto: a bar on a terminal, plain lines otherwise."`
+	LoggingSteps          Period   `yaml:"logging_steps" min:"0" doc:"Steps that one line of metrics is the mean of. Below 1: a share of all steps. 0: none."`
+	LoggingFirstStep      bool     `yaml:"logging_first_step" doc:"Log the first step by itself too."`
+	LogCompletions        bool     `yaml:"log_completions" doc:"Show a table of prompts, completions and rewards with every line of metrics. All of them are in completions/ in any case."`
+	NumCompletionsToPrint int      `yaml:"num_completions_to_print" min:"0" doc:"Rows of that table. 0: all."`
+	LogUniquePrompts      bool     `yaml:"log_unique_prompts" doc:"Only one row for each prompt in that table."`
+	To                    []string `yaml:"to" doc:"Trackers that metrics go to besides metrics.jsonl: tensorboard, wandb, mlflow, prometheus (docs/trackers.md). One that is slow or gone never stops a run."`
+	Project               string   `yaml:"project" doc:"Project of wandb, and experiment of mlflow, that the run belongs to."`
+	MLflowURI             string   `yaml:"mlflow_uri" doc:"URL of the tracking server of mlflow. Empty: the environment's MLFLOW_TRACKING_URI."`
+	PrometheusAddr        string   `yaml:"prometheus_addr" doc:"Address at which prometheus finds /metrics while the run goes on. Without a host name, as in :9464, other machines reach it too."`
+	Python                string   `yaml:"python" doc:"Python that has the client of wandb."`
+	Progress              string   `yaml:"progress" enum:"auto|bar|plain|off" doc:"Progress on the terminal. auto: a bar on a terminal, plain lines otherwise."`
 }

@@ -3,22 +3,31 @@ package configs
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// reportTo accepts what needs no tracker.
+// reportTo takes the trackers that there are.
 func reportTo(n *yaml.Node) (*yaml.Node, error) {
 	v, err := decode(n, reflect.TypeFor[[]string]())
 	if err != nil {
 		return nil, err
 	}
+	var known []string
 	for _, name := range v.Interface().([]string) {
-		if name != "none" {
-			return nil, fmt.Errorf("%s is not supported: remove it and read metrics.jsonl, which is always written", name)
+		switch {
+		case slices.Contains(Trackers(), name):
+			known = append(known, name)
+		case name != "none":
+			return nil, fmt.Errorf("%s is not supported: use %s, or read metrics.jsonl, which is always written", name, strings.Join(Trackers(), ", "))
 		}
 	}
-	return nil, nil
+	if known == nil {
+		return nil, nil
+	}
+	return toNode(reflect.ValueOf(known)), nil
 }
 
 // pending is what foreign names say that can be done only when more is known.

@@ -51,9 +51,27 @@ func (c *Config) faults() []Fault {
 	fs.optim(c)
 	fs.schedule(c.Optim)
 	fs.reward(c.Reward)
+	fs.judge(c.Judge)
+	fs.track(c.Track)
 	fs.checkpoint(c)
 	return fs
 }
+
+func (fs *faulty) judge(j Judge) {
+	fs.check(j.Audit.Steps == 0 || j.Audit.URL != "", "judge.audit.url", "is empty: set it to the server of a judge that is independent of judge.model, or judge.audit.steps to 0")
+}
+
+func (fs *faulty) track(t Track) {
+	known := Trackers()
+	for i, name := range t.To {
+		fs.check(slices.Contains(known, name), "track.to", "has %q: use %s%s", name, strings.Join(known, ", "), didYouMean(name, known))
+		fs.check(!slices.Contains(t.To[:i], name), "track.to", "has %s twice: name it once", name)
+	}
+	fs.check(t.Project != "", "track.project", "is empty: set it to a name")
+}
+
+// Trackers are the values that track.to may have.
+func Trackers() []string { return []string{"tensorboard", "wandb", "mlflow", "prometheus"} }
 
 func (fs *faulty) model(c *Config) {
 	quantised := c.Model.DType == "int8" || c.Model.DType == "int4"

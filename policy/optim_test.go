@@ -116,6 +116,15 @@ func TestGradSquares(t *testing.T) {
 		if got := set.GradSquares(dev); !math.IsInf(got, 1) {
 			t.Errorf("%v, want +Inf", got)
 		}
+		w, err := set.Download(dev)
+		must(t, err)
+		want = 0
+		for _, x := range w {
+			want += float64(x) * float64(x)
+		}
+		if got := set.Squares(dev); want == 0 || math.Abs(got-want) > 1e-9*want {
+			t.Errorf("of the parameters: %v, want %v", got, want)
+		}
 		set.ZeroGrad(dev)
 		if got := set.GradSquares(dev); got != 0 {
 			t.Errorf("%v after clearing", got)

@@ -79,6 +79,13 @@ func (p *Params) GradSquares(dev device.Device) float64 {
 	return sum
 }
 
+// Squares is the sum of the squares of the parameters, with the same bits as long as no parameter changes.
+func (p *Params) Squares(dev device.Device) float64 {
+	sum := 0.0
+	chunks(0, p.Len, func(view func(device.Mem) device.Mat) { sum += dev.SumSquares(view(p.W)) })
+	return sum
+}
+
 // Download returns the parameters as one vector.
 func (p *Params) Download(dev device.Device) ([]float32, error) {
 	v := make([]float32, p.Len)

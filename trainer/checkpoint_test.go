@@ -67,7 +67,7 @@ func TestStoppedRunLogsTheSame(t *testing.T) {
 		t.Errorf("the stopped run did more than finish its step: %s %v", b, err)
 	}
 	check(t, run(stopped, "newest", nil))
-	memory := regexp.MustCompile(`,"perf/max_memory_allocated_gb":[^,}]*`)
+	memory := regexp.MustCompile(`,"perf/(max_memory_allocated|disk_free)_gb":[^,}]*`)
 	read := func(dir string) string {
 		b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 		check(t, err)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -133,9 +134,15 @@ func (t table) print(w io.Writer, limit int, unique bool) {
 	}
 }
 
-// clip shows s on one line of at most n runes.
+// clip shows s on one line of at most n runes. Other control characters, which could write to the terminal as they like, are
+// replaced.
 func clip(s string, n int) string {
-	s = strings.ReplaceAll(s, "\n", "\\n")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ReplaceAll(s, "\n", "\\n"))
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}

@@ -39,6 +39,10 @@ type Parts struct {
 	// Lock is held while the run uses the model, and not while it asks rewards, whose judge may be the same model. nil: no
 	// one else uses it.
 	Lock sync.Locker
+	// Track starts the trackers of a run that has made so many steps. nil: there are none beside metrics.jsonl.
+	Track func(step int) track.Trackers
+	// DiskFree is what a folder's disk has left for this user, bytes. nil: the system says.
+	DiskFree func(dir string) (int64, error)
 }
 
 // State is where a run stands, the part of a checkpoint that is neither parameters nor moments.
@@ -78,6 +82,8 @@ type core struct {
 	total    int // optimiser steps of the run
 	dir      *Dir
 	metrics  *track.JSONL
+	health   *healthLog
+	trackers track.Trackers
 	state    State
 	loss     float64            // of this step so far
 	tokens   int                // computed in this step's passes, a shared prompt once
@@ -95,6 +101,9 @@ func newCore(p Parts, kind string) (*core, error) {
 	optim, err := policy.NewAdamW(p.Device, params)
 	if err != nil {
 		return nil, err
+	}
+	if p.DiskFree == nil {
+		p.DiskFree = diskFree
 	}
 	dir, err := openDir(p.Config)
 	if err != nil {
@@ -116,6 +125,9 @@ func (c *core) Close() error {
 	if c.metrics != nil {
 		err = c.metrics.Close()
 	}
+	if c.health != nil {
+		err = errors.Join(err, c.health.close())
+	}
 	return errors.Join(err, c.Console.Close(), c.dir.close())
 }
 
@@ -129,11 +141,20 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 		return err
 	}
 	c.schedule = schedule
+	if err := os.MkdirAll(c.dir.saved, 0o755); err != nil {
+		return err
+	}
 	if c.metrics, err = track.OpenJSONL(c.dir.metrics(), c.state.MetricsBytes); err != nil {
+		return err
+	}
+	if c.health, err = openHealth(c.dir.join("health.jsonl"), c.dir.metrics()); err != nil {
 		return err
 	}
 	if err := c.writeConfig(); err != nil {
 		return err
+	}
+	if c.Track != nil {
+		c.trackers = c.Track(c.state.Step)
 	}
 	c.peak = peak(c.Device, c.Model.WeightType(), c.Now)
 	c.Console.Total = c.total
@@ -232,7 +253,10 @@ func (c *core) epoch() float64 {
 func (c *core) record(values map[string]float64) error {
 	values["epoch"] = c.epoch()
 	r := track.Record{Step: c.state.Step, Values: values}
-	return track.Multi{c.metrics, c.Console}.Log(r)
+	if err := (track.Multi{c.metrics, c.Console, c.trackers}).Log(r); err != nil {
+		return err
+	}
+	return c.health.log(r, c.Console.Warn)
 }
 
 // writeJSON writes v to path, making its folder.

@@ -29,7 +29,8 @@ type Trainer struct {
 	shown            table // the last generation, for people
 	noted            int   // the step whose completions were written last
 	details          map[*grpo.Completion]Detail
-	patience         time.Duration  // for scoring, after the run was asked to stop
+	patience         time.Duration // for scoring, after the run was asked to stop
+	auditor          Auditor
 	judge            rewards.Drawer // its calls, time and cost; nil: the reward asks none
 	benchmarks       []Measured
 	conversation     Conversation
@@ -41,10 +42,18 @@ type Task struct {
 	Provider         rewards.Provider
 	Name             string         // of the provider, in metrics
 	Judge            rewards.Drawer // what the judge that the provider asks did since it was last looked at; may be nil
+	Auditor          Auditor        // of that judge; may be nil
 	Episodes         *Episodes      // nil: completions have one turn
 	Reference        Reference
 	Benchmarks       []Measured   // measured when held-out prompts are
 	Conversation     Conversation // how their questions are written
+}
+
+// Auditor compares the judge that a provider asks with an independent one: on a sample of what it is asked between Listen and
+// Compare. Package audit has one.
+type Auditor interface {
+	Listen()
+	Compare(ctx context.Context) (map[string]float64, error)
 }
 
 // Reference gives log-probabilities under the reference policy: which model, and which of its adapter sets.
@@ -85,7 +94,7 @@ func New(p Parts, in Task) (*Trainer, error) {
 	t := &Trainer{
 		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name, Lock: p.Lock, Episodes: in.Episodes},
-		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge, patience: scoringPatience,
+		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge, auditor: in.Auditor, patience: scoringPatience,
 		benchmarks: in.Benchmarks, conversation: in.Conversation,
 	}
 	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })

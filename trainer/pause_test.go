@@ -54,7 +54,7 @@ func TestPausedRunEndsAsTheUndisturbedOne(t *testing.T) {
 	read := func(dir, name string) string {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		check(t, err)
-		return regexp.MustCompile(`,"perf/max_memory_allocated_gb":[^,}]*`).ReplaceAllString(string(b), "")
+		return regexp.MustCompile(`,"perf/(max_memory_allocated|disk_free)_gb":[^,}]*`).ReplaceAllString(string(b), "")
 	}
 	whole := t.TempDir()
 	check(t, run(whole, "", &mortal{dead: never}))

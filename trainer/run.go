@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"path/filepath"
 	"runtime"
+
+	"github.com/rubicon-rl/rubicon/trainer/track"
 )
 
 // stepper is a kind of training.
@@ -18,7 +22,7 @@ type stepper interface {
 }
 
 // run makes the run's steps; between two of them it logs, evaluates and saves, in this order, so that a checkpoint
-// knows the best evaluation and a resumed run writes every line once.
+// knows the best evaluation and a resumed run writes every line once. Trackers are told the end before it returns.
 func (c *core) run(ctx context.Context, s stepper) error {
 	if c.Lock != nil {
 		c.Lock.Lock()
@@ -27,6 +31,13 @@ func (c *core) run(ctx context.Context, s stepper) error {
 	if err := c.begin(ctx, s.load); err != nil {
 		return err
 	}
+	err := c.advance(ctx, s)
+	c.trackers.Close(c.end(err))
+	return err
+}
+
+// advance makes the steps that are left.
+func (c *core) advance(ctx context.Context, s stepper) error {
 	if c.state.Step == 0 && c.Config.Eval.EvalOnStart {
 		if _, err := c.measure(ctx, s); err != nil {
 			return err
@@ -73,11 +84,31 @@ func (c *core) run(ctx context.Context, s stepper) error {
 	return nil
 }
 
+// end is the end of the run as trackers are told it.
+func (c *core) end(err error) track.End {
+	e := track.End{Status: track.Failed, Files: map[string]string{}}
+	switch {
+	case err == nil:
+		e.Status = track.Finished
+	case errors.Is(err, ErrInterrupted), errors.Is(err, ErrPaused):
+		e.Status = track.Interrupted
+	}
+	for _, name := range []string{"config.yaml", "metrics.jsonl", "health.jsonl", "rubrics/log.jsonl"} {
+		e.Files[name] = c.dir.join(filepath.FromSlash(name))
+	}
+	if c.Adapter != "" { // all weights are too much to keep in two places
+		for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+			e.Files["adapter/"+name] = filepath.Join(stepFolder(c.dir.saved, c.state.Step), name)
+		}
+	}
+	return e
+}
+
 // between does what is due after a step.
 func (c *core) between(ctx context.Context, s stepper, stopped bool) error {
 	step, last := c.state.Step, c.state.Step == c.total
 	if c.due(c.Config.Track.LoggingSteps.Every(c.total)) || last || step == 1 && c.Config.Track.LoggingFirstStep {
-		c.state.Latest["perf/max_memory_allocated_gb"] = c.memory()
+		c.measureState()
 		if err := c.log(); err != nil {
 			return err
 		}
@@ -126,6 +157,20 @@ func (c *core) measure(ctx context.Context, s stepper) (map[string]float64, erro
 	c.clock("timing_s/testing", began)
 	return values, c.record(values)
 }
+
+// measureState notes what a line of metrics says of the run as it stands.
+func (c *core) measureState() {
+	latest := c.state.Latest
+	latest["param_norm"] = math.Sqrt(c.params.Squares(c.Device))
+	latest["perf/max_memory_allocated_gb"] = c.memory()
+	latest["perf/checkpoint_gb"] = float64(c.params.Len) * checkpointBytes / 1e9
+	if free, err := c.DiskFree(c.dir.saved); err == nil { // a file system that cannot say is no reason to stop
+		latest["perf/disk_free_gb"] = float64(free) / 1e9
+	}
+}
+
+// checkpointBytes is what a checkpoint has of each trained parameter: itself and AdamW's two moments, float32.
+const checkpointBytes = 12
 
 // memory is what the device and this process hold, GB.
 func (c *core) memory() float64 {

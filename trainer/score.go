@@ -15,7 +15,14 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 	t.Console.Tick(t.state.Step+1, "scoring")
 	began := t.Now()
 	within, done := t.whileWanted(ctx)
+	if t.audits() {
+		t.auditor.Listen()
+	}
 	scored, err := t.rollouts.Score(within, t.state.Step, groups)
+	t.clock("timing_s/reward", began)
+	if err == nil && t.audits() {
+		t.audit(within)
+	}
 	done()
 	if context.Cause(within) == ErrInterrupted && err != nil {
 		err = ErrInterrupted
@@ -23,7 +30,6 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 	if err != nil {
 		return nil, unscored{err}
 	}
-	t.clock("timing_s/reward", began)
 	maps.Copy(t.details, scored.Details)
 	t.state.Window.Add(map[string]float64{"rewards/unscorable_frac": scored.Unscorable})
 	t.state.Window.Add(scored.Criteria)
@@ -40,6 +46,27 @@ func (t *Trainer) score(ctx context.Context, groups []grpo.Group) ([]grpo.Column
 		}
 	}
 	return grpo.Shape(t.Config.GRPO, scored.Columns, groups)
+}
+
+// audits reports whether the judge is audited in this step.
+func (t *Trainer) audits() bool {
+	every := t.Config.Judge.Audit.Steps.Every(t.total)
+	return t.auditor != nil && every > 0 && (t.state.Step+1)%every == 0
+}
+
+// audit logs how far the judge is from an independent one. That one's faults are told and stop nothing.
+func (t *Trainer) audit(ctx context.Context) {
+	defer t.clock("timing_s/audit", t.Now())
+	var values map[string]float64
+	err := t.rollouts.asking(func() (err error) {
+		values, err = t.auditor.Compare(ctx)
+		return err
+	})
+	if err != nil {
+		fmt.Fprintf(t.Console, "note: the judge was not audited in step %d: %v\n", t.state.Step+1, err)
+		return
+	}
+	t.state.Window.Add(values)
 }
 
 // noteReference sets the log-probabilities under the reference policy, per_device_train_batch_size rows at a time.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strings"
 
@@ -36,8 +35,8 @@ func (c *core) Summary(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	for _, name := range []string{"reward", "loss"} {
-		if curve := series(records, name); len(curve) > 1 {
-			fmt.Fprintf(w, "%-12s %s  %.3f -> %.3f\n", name, track.Sparkline(shorten(curve, 50)), curve[0], curve[len(curve)-1])
+		if curve := track.Series(records, name); len(curve) > 1 {
+			fmt.Fprintf(w, "%-12s %s  %.3f -> %.3f\n", name, track.Sparkline(track.Shorten(curve, 50)), curve[0], curve[len(curve)-1])
 			break
 		}
 	}
@@ -45,7 +44,7 @@ func (c *core) Summary(w io.Writer) error {
 		fmt.Fprintf(w, "%-12s the rubric went from version %.3g to %.3g: rewards of different versions do not compare; rubicon rubrics log shows it\n", "", first, last)
 	}
 	for _, name := range []string{"eval_reward", "eval_loss", "eval_completions/mean_length"} {
-		if curve := series(records, name); len(curve) > 1 {
+		if curve := track.Series(records, name); len(curve) > 1 {
 			fmt.Fprintf(w, "%-12s %.3f -> %.3f (held out)\n", name, curve[0], curve[len(curve)-1])
 		}
 	}
@@ -94,32 +93,6 @@ func (c *core) evalFile(step int) string {
 	return c.dir.join("eval", fmt.Sprintf("step_%d.jsonl", step))
 }
 
-// series are the values of a metric over the run.
-func series(records []track.Record, name string) []float64 {
-	var out []float64
-	for _, r := range records {
-		if v, ok := r.Values[name]; ok && !math.IsNaN(v) {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// shorten averages neighbours until at most n values are left.
-func shorten(v []float64, n int) []float64 {
-	if len(v) <= n {
-		return v
-	}
-	out := make([]float64, n)
-	for i := range out {
-		from, to := i*len(v)/n, (i+1)*len(v)/n
-		for _, x := range v[from:to] {
-			out[i] += x / float64(to-from)
-		}
-	}
-	return out
-}
-
 // CheckpointIn is the whole checkpoint in the folder dir that name says, newest or step-N, and its step.
 func CheckpointIn(dir, name string) (path string, step int, err error) {
 	if name == "newest" {
@@ -146,7 +119,7 @@ func versions(records []track.Record) (first, last float64, changed bool) {
 	for _, r := range records {
 		for name := range r.Values {
 			if strings.HasSuffix(name, "/version") {
-				if curve := series(records, name); len(curve) > 1 {
+				if curve := track.Series(records, name); len(curve) > 1 {
 					return curve[0], curve[len(curve)-1], curve[0] != curve[len(curve)-1]
 				}
 			}

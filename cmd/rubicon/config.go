@@ -130,4 +130,10 @@ func convert(cmd *cobra.Command, args []string, gpus int, from func(configs.Sour
 
 func addConfigFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVarP(files, "config", "c", nil, "configuration file; a later one wins key by key")
+	cmd.ValidArgsFunction = completeKeys
+}
+
+// completeKeys completes key=value arguments in a shell.
+func completeKeys(_ *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return configs.Complete(text), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

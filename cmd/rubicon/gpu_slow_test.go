@@ -1,4 +1,4 @@
-//go:build slow && linux && (amd64 || arm64) && !nocuda
+//go:build slow && linux && (amd64 || arm64) && !nocuda && !nodl
 
 package main
 

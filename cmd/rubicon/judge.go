@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,6 +19,8 @@ import (
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
 	"github.com/rubicon-rl/rubicon/rewards"
+	"github.com/rubicon-rl/rubicon/rewards/audit"
+	"github.com/rubicon-rl/rubicon/trainer"
 )
 
 // localURL is the judge.url that means the run's own base model.
@@ -42,6 +45,8 @@ type judge struct {
 	once   sync.Once
 	client *llm.Client      // nil: nobody has asked for it
 	local  *local.Transport // nil: no tier is the run's own model
+	second *llm.Client      // the independent judge; nil: there is none
+	audit  *audit.Judge     // of client by second
 	err    error
 }
 
@@ -52,11 +57,35 @@ func (j *judge) open() (rewards.Judge, error) {
 		if o, j.err = j.options(); j.err == nil {
 			j.client, j.err = llm.New(o)
 		}
+		if j.err == nil && j.dir != "" && j.cfg.Audit.Steps > 0 {
+			j.err = j.openAudit(o)
+		}
 	})
-	if j.err != nil {
+	switch {
+	case j.err != nil:
 		return nil, fmt.Errorf("open the judge: %w", j.err)
+	case j.audit != nil:
+		return j.audit, nil
 	}
 	return j.client, nil
+}
+
+// auditPatience is how long a run tries to get an answer from the independent judge, which it can do without.
+const auditPatience = time.Minute
+
+// openAudit opens the independent judge with the options of the run's: what differs is the model, that there is no budget, and
+// that a run does not wait for it.
+func (j *judge) openAudit(o llm.Options) (err error) {
+	if o.Settings, err = j.settings(j.cfg.Audit.JudgeModel); err != nil {
+		return fmt.Errorf("judge.audit: %w", err)
+	}
+	o.Tiers, o.BudgetTokens, o.BudgetMoney, o.SpentFile, o.Record, o.Replay = nil, 0, 0, "", "", ""
+	o.MaxElapsed, o.MaxOutage = min(o.MaxElapsed, auditPatience), 0
+	if j.second, err = llm.New(o); err != nil {
+		return fmt.Errorf("judge.audit: %w", err)
+	}
+	j.audit = audit.New(j.client, j.second, j.cfg.Audit.Samples, j.seed)
+	return nil
 }
 
 func (j *judge) options() (o llm.Options, err error) {
@@ -135,6 +164,11 @@ func (j *judge) preflight(ctx context.Context) error {
 	if err := j.client.Preflight(ctx); err != nil {
 		return fmt.Errorf("judge: %w", err)
 	}
+	if j.second != nil {
+		if err := j.second.Preflight(ctx); err != nil {
+			return fmt.Errorf("judge.audit: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -158,5 +192,17 @@ func (j *judge) close() error {
 	if j.client == nil {
 		return nil
 	}
-	return j.client.Close()
+	err := j.client.Close()
+	if j.second != nil {
+		err = errors.Join(err, j.second.Close())
+	}
+	return err
+}
+
+// auditor is what the trainer audits the judge by; nil: nothing.
+func (j *judge) auditor() trainer.Auditor {
+	if j.audit == nil {
+		return nil
+	}
+	return j.audit
 }

@@ -44,7 +44,8 @@ func run(ctx context.Context, args []string) error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), chatCommand(), serveCommand(), logprobsCommand(), tokenizeCommand(),
-		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), configCommand(), doctorCommand(), versionCommand())
+		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), healthCommand(), topCommand(), configCommand(), doctorCommand(),
+		manCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

@@ -24,8 +24,11 @@ func sftCommand() *cobra.Command {
 			}
 			switch target {
 			case "policy":
-				return sft(cmd.Context(), c, f.dry, interrupts())
+				return sft(cmd.Context(), c, f.options(cmd))
 			case "rubric":
+				if f.json {
+					return errors.New("--json is for the lines of metrics of --target policy: leave it out")
+				}
 				return warmRubric(cmd.Context(), c, f.dry)
 			}
 			return fmt.Errorf("--target %s: use policy or rubric", target)
@@ -37,11 +40,11 @@ func sftCommand() *cobra.Command {
 }
 
 // sft wires a supervised run and makes it.
-func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{}) (err error) {
+func sft(ctx context.Context, c *configs.Config, o runOptions) (err error) {
 	if len(c.Eval.Benchmarks) > 0 {
 		return errors.New("eval.benchmarks is set, which sft does not measure between its steps: leave it empty, and measure the checkpoints with rubicon eval RUN --every --benchmark NAME")
 	}
-	r, err := openRun(c, stop)
+	r, err := openTraining(c, o)
 	if err != nil {
 		return err
 	}
@@ -64,7 +67,7 @@ func sft(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{})
 		return err
 	}
 	defer closing(&err, s.Close)
-	if err := r.announce(s.Plan()); err != nil || dry {
+	if err := r.announce(s.Plan()); err != nil || o.dry {
 		return err
 	}
 	if err := s.Run(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/rubicon-rl/rubicon/rewards"
 	"github.com/rubicon-rl/rubicon/rewards/arco"
 	"github.com/rubicon-rl/rubicon/trainer"
+	"github.com/rubicon-rl/rubicon/trainer/track"
 )
 
 // runFlags are what train and sft take.
@@ -22,18 +24,40 @@ type runFlags struct {
 	files  []string
 	resume string
 	dry    bool
+	quiet  bool
+	json   bool
 }
 
 // add declares the flags; dry says what --dry-run does.
 func (f *runFlags) add(cmd *cobra.Command, dry string) {
-	cmd.Flags().StringArrayVarP(&f.files, "config", "c", nil, "configuration file; a later one wins key by key")
+	addConfigFlag(cmd, &f.files)
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on from a checkpoint: newest (also without a value), auto (start if there is none), or its path")
 	cmd.Flags().Lookup("resume").NoOptDefVal = "newest"
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, dry)
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, as track.progress=off")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print every line of metrics on stdout, as metrics.jsonl has it")
 }
 
-// load reads the configuration; --resume is checkpoint.resume.
+// runOptions are how a run is made, beside its configuration.
+type runOptions struct {
+	dry   bool
+	lines io.Writer       // gets every line of metrics; nil: nobody
+	stop  <-chan struct{} // closed: finish the step and save
+}
+
+func (f *runFlags) options(cmd *cobra.Command) runOptions {
+	o := runOptions{dry: f.dry, stop: interrupts()}
+	if f.json {
+		o.lines = cmd.OutOrStdout()
+	}
+	return o
+}
+
+// load reads the configuration; --resume is checkpoint.resume, --quiet is track.progress. w is told of notes.
 func (f *runFlags) load(overrides []string, w io.Writer) (*configs.Config, error) {
+	if f.quiet {
+		overrides, w = append(overrides, "track.progress=off"), io.Discard
+	}
 	for _, o := range overrides {
 		if f.resume == "newest" && !strings.Contains(o, "=") {
 			return nil, fmt.Errorf("%s is not key=value; to resume from it, write --resume=%s", o, o)
@@ -58,7 +82,7 @@ func trainCommand() *cobra.Command {
 			if f.dry {
 				return dryRun(cmd.Context(), c, interrupts())
 			}
-			return train(cmd.Context(), c, interrupts())
+			return train(cmd.Context(), c, f.options(cmd))
 		},
 	}
 	f.add(cmd, "make one real step in a temporary folder, and print what the whole run will take and what you may regret")
@@ -66,8 +90,8 @@ func trainCommand() *cobra.Command {
 }
 
 // train wires a GRPO run and makes it.
-func train(ctx context.Context, c *configs.Config, stop <-chan struct{}) (err error) {
-	r, err := openRun(c, stop)
+func train(ctx context.Context, c *configs.Config, o runOptions) (err error) {
+	r, err := openTraining(c, o)
 	if err != nil {
 		return err
 	}
@@ -124,6 +148,7 @@ func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 		return task, err
 	}
 	task.Provider, task.Name, task.Judge = r.reward.Provider, r.reward.name, r.reward.judge.meter()
+	task.Auditor = r.reward.judge.auditor()
 	task.Episodes = r.episodes
 	task.Conversation = r.conversation()
 	if task.Benchmarks, err = openBenchmarks(c.Eval.Benchmarks, c.Eval.DataDir, r.reward.judge.open, judgeWords(c)); err != nil {
@@ -145,6 +170,21 @@ type openedRun struct {
 
 	embedders *embedders
 	episodes  *trainer.Episodes // nil: completions have one turn
+}
+
+// openTraining opens a run that is going to make steps, with its trackers.
+func openTraining(c *configs.Config, o runOptions) (*openedRun, error) {
+	start, err := openTrackers(c, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	r, err := openRun(c, o.stop)
+	if err != nil {
+		return nil, err
+	}
+	r.Console.JSON = o.lines
+	r.Track = func(step int) track.Trackers { return start(r.Console, step) }
+	return r, nil
 }
 
 func openRun(c *configs.Config, stop <-chan struct{}) (*openedRun, error) {

@@ -107,12 +107,23 @@ func environ() []string {
 
 // newConsole shows a run on stderr.
 func newConsole(c *configs.Config) *track.Console {
-	live := c.Track.Progress == "bar" || c.Track.Progress == "auto" && term.IsTerminal(int(os.Stderr.Fd()))
+	fd := int(os.Stderr.Fd())
+	terminal := term.IsTerminal(fd)
+	live := c.Track.Progress == "bar" || c.Track.Progress == "auto" && terminal
 	var w io.Writer = os.Stderr
 	if c.Track.Progress == "off" {
 		w = io.Discard
 	}
-	return &track.Console{W: w, Live: live, Now: time.Now}
+	width, _, err := term.GetSize(fd)
+	if err != nil {
+		width = 0
+	}
+	return &track.Console{W: w, Live: live, Color: terminal && colors(os.Getenv), Width: width, Now: time.Now}
+}
+
+// colors reports whether a terminal is to show colours (no-color.org).
+func colors(getenv func(string) string) bool {
+	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
 // modelDir resolves a model's path: embedded models are put in a folder of the user's cache first, models of the hub are in its

@@ -1,4 +1,4 @@
-//go:build !linux || !(amd64 || arm64) || nocuda
+//go:build !linux || !(amd64 || arm64) || nocuda || nodl
 
 package native
 
@@ -8,7 +8,7 @@ import (
 )
 
 func open(string) (uintptr, error) {
-	return 0, fmt.Errorf("this program opens NVIDIA's libraries on linux/amd64 and linux/arm64 only, built without the tag nocuda; it is for %s/%s",
+	return 0, fmt.Errorf("this program opens NVIDIA's libraries on linux/amd64 and linux/arm64 only, built without the tags nocuda and nodl; it is for %s/%s",
 		runtime.GOOS, runtime.GOARCH)
 }
 

@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"trainer/eval":              {"grpo", "rewards", "trainer/data"},
 	"internal/plot":             {},
 	"internal/serve":            {"policy"},
+	"trainer/health":            {"trainer/track"},
 	"trainer/track":             {},
 	"trainer/data":              {"grpo"},
 	"cmd":                       {""},

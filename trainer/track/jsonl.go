@@ -58,25 +58,34 @@ func (j *JSONL) Close() error { return j.f.Close() }
 
 // ReadJSONL reads the records of a metrics file; a torn last line (a run that was killed) is left out.
 func ReadJSONL(path string) ([]Record, error) {
+	records, _, err := ReadJSONLFrom(path, 0)
+	return records, err
+}
+
+// ReadJSONLFrom reads the records behind the first offset bytes of a metrics file, and says how many bytes hold whole lines: what
+// comes later is read from there.
+func ReadJSONLFrom(path string, offset int64) (records []Record, next int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, offset, err
 	}
 	defer f.Close()
-	var out []Record
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, offset, err
+	}
 	in := bufio.NewReader(f)
-	for {
+	for next = offset; ; {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return records, next, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, offset, err
 		}
 		var r Record
 		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, len(out)+1, err)
+			return nil, offset, fmt.Errorf("%s, line at byte %d: %w", path, next, err)
 		}
-		out = append(out, r)
+		records, next = append(records, r), next+int64(len(line))
 	}
 }

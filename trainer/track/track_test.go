@@ -69,6 +69,9 @@ func TestJSONLResumesAtSize(t *testing.T) {
 	if err != nil || len(got) != 3 || got[2].Step != 3 {
 		t.Errorf("ReadJSONL = %v, %v, want steps 1 2 3", got, err)
 	}
+	if more, next, err := ReadJSONLFrom(path, size); err != nil || len(more) != 1 || next != size+size/2 {
+		t.Errorf("ReadJSONLFrom(%d) = %v, %d, %v, want step 3 and the size of three lines", size, more, next, err)
+	}
 	if _, err := OpenJSONL(path, 1<<20); err == nil {
 		t.Error("OpenJSONL past the end = nil, want an error")
 	}
@@ -94,5 +97,37 @@ func TestSparkline(t *testing.T) {
 	}
 	if got := Sparkline([]float64{2, 2}); got != "▁▁" {
 		t.Errorf("Sparkline of equal values = %q", got)
+	}
+}
+
+// The status line of half of four steps, by hand; on a narrow terminal it is cut so that it does not wrap.
+func TestConsoleStatus(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(100, 0)
+	c := &Console{W: &out, Total: 4, Live: true, Now: func() time.Time { return now }}
+	c.Begin(0)
+	now = now.Add(20 * time.Second)
+	for step, reward := range map[int]float64{1: 0.25, 2: 0.25} {
+		if err := c.Log(Record{Step: step, Values: map[string]float64{"loss": 1, "reward": reward}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.Reset()
+	c.Tick(3, "sampling")
+	const whole = "step 3/4 ██████████░░░░░░░░░░ 50%  sampling    reward ▁▁ 0.250  eta 20s"
+	if got := out.String(); got != whole {
+		t.Errorf("status %q, want %q", got, whole)
+	}
+	out.Reset()
+	c.Width = 20
+	c.Tick(3, "sampling")
+	if got, want := out.String(), "\r\x1b[K"+string([]rune(whole)[:19]); got != want {
+		t.Errorf("status %q, want %q", got, want)
+	}
+	out.Reset()
+	c.Color = true
+	c.Warn("look")
+	if got := out.String(); got != "\r\x1b[K\x1b[33mlook\x1b[0m\n" {
+		t.Errorf("warning %q, want it in yellow in place of the status line", got)
 	}
 }
