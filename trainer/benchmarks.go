@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
@@ -25,135 +24,119 @@ type Measured struct {
 	Judge     string // who judges its answers, in words
 }
 
-// Answers implements eval.Policy with the run's own model, all questions in one generation. The caller does not hold Lock.
+// Answers implements eval.Policy with the run's own model, all questions in one generation, of which rollout.max_batch run at a time. Questions
+// that are tasks are episodes, if the run has an environment. The caller does not hold Lock.
 type Answers struct {
 	*Rollouts
 	Conversation Conversation
 }
 
-// Answer implements eval.Policy. Answers depend on seed, question and repeat, not on what else is asked. A question that is a task of
-// several turns is one, if the run has an environment.
+// Answer implements eval.Policy. Answers depend on seed, question, repeat and try, not on what else is asked.
 func (p *Answers) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, deliver func(i int, a eval.Answer) error) error {
-	reqs, all := make([]policy.Request, len(asks)), make([]*asked, len(asks))
-	params := p.sampling(configs.Sampling{
-		MaxCompletionLength: s.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, Stop: s.Stop,
-	})
-	for i := range asks {
-		all[i] = &asked{Answers: p, deliver: func(a eval.Answer) error { return deliver(i, a) }}
-		var err error
-		if reqs[i], err = all[i].request(ctx, &asks[i], s, params.Decode); err != nil {
-			return fmt.Errorf("question %s: %w", asks[i].Item.Key, err)
-		}
-		if all[i].game != nil && p.Episodes.MaxTurnLength > 0 {
-			params.MaxNewTokens = min(params.MaxNewTokens, p.Episodes.MaxTurnLength)
-		}
-	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	if p.Lock != nil { // a judge that is the same model waits until all answers are there
 		p.Lock.Lock()
 		defer p.Lock.Unlock()
 	}
-	samples, err := p.Model.Generate(ctx, reqs, policy.GenerateOptions{
-		Adapter: p.Adapter, MaxBatch: p.Config.Rollout.MaxBatch, KVTokens: p.Config.Rollout.KVTokens, SamplingParams: params,
-	})
+	sampling := configs.Sampling{
+		MaxCompletionLength: s.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, Stop: s.Stop,
+	}
+	o := policy.GenerateOptions{
+		Adapter: p.Adapter, MaxBatch: p.Config.Rollout.MaxBatch, KVTokens: p.Config.Rollout.KVTokens, SamplingParams: p.sampling(sampling),
+	}
+	reqs, tasks, err := p.requests(ctx, asks, s)
 	if err != nil {
 		return err
 	}
-	for i, s := range samples { // those that no turn's end was told of: their tokens were spent
-		if err := all[i].end(s[0]); err != nil {
+	var games [][]*played
+	if tasks != nil {
+		if games, err = p.Episodes.begin(ctx, tasks, reqs, sampling, o.Decode); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// asked is a question that is being answered.
-type asked struct {
-	*Answers
-	deliver  func(eval.Answer) error
-	messages []grpo.Message // of the task, where the question is one
-	game     *played        // nil: it has one turn
-	tokens   int            // of the game's turns
-	told     atomic.Bool
-}
-
-// request is what the sampler is asked.
-func (q *asked) request(ctx context.Context, a *eval.Ask, s eval.Sampling, decode func([]int32) string) (policy.Request, error) {
-	messages, tools := a.Item.Messages, json.RawMessage(nil)
-	if q.Episodes != nil && a.Item.Task {
-		episode, start, err := q.Episodes.Env.Reset(ctx, &grpo.Prompt{ID: a.Item.Key, Columns: a.Item.Row})
-		if err != nil {
-			return policy.Request{}, err
+		if n := p.Episodes.MaxTurnLength; n > 0 {
+			o.MaxNewTokens = min(o.MaxNewTokens, n)
 		}
-		messages, tools = start.Messages, start.Tools
-		q.messages, q.game = start.Messages, &played{Episodes: q.Episodes, episode: episode, decode: decode}
 	}
-	ids, err := q.Conversation.Opening(messages, tools)
-	if most := q.Model.Config().MaxPositions; err == nil && len(ids) > most-s.MaxTokens {
-		err = fmt.Errorf("it has %d tokens, which leaves no room for %d more in the model's context of %d: lower eval.max_completion_length, or leave the benchmark out",
-			len(ids), s.MaxTokens, most)
+	o.OnSample = func(i, _ int, sample policy.Sample) {
+		a := eval.Answer{Text: p.Tokenizer.Decode(sample.Tokens, true), Finish: sample.Finish, Tokens: len(sample.Tokens)}
+		if games != nil {
+			a = games[i][0].told(tasks[i], sample)
+		}
+		if err := deliver(i, a); err != nil {
+			stop(err)
+		}
 	}
-	h := fnv.New64a()
-	h.Write([]byte(a.Item.Key))
-	return policy.Request{
-		Prompt: ids, N: 1, MaxTokens: s.MaxTokens, Stream: []uint64{uint64(s.Seed), streamBenchmark, h.Sum64(), uint64(a.Repeat)}, Reply: q.reply,
-	}, err
+	if _, err = p.Model.Generate(ctx, reqs, o); err != nil && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
-// reply ends the answer, or plays its turn.
-func (q *asked) reply(ctx context.Context, _ int, turn []int32, finish string) (policy.Reply, error) {
-	if q.game == nil {
-		return policy.Reply{}, q.tell(turn, finish)
+// requests are the questions for the engine, and the rows of those that are episodes; nil: none are.
+func (p *Answers) requests(ctx context.Context, asks []eval.Ask, s eval.Sampling) (reqs []policy.Request, tasks []*grpo.Prompt, err error) {
+	most := p.Model.Config().MaxPositions
+	for _, a := range asks {
+		task := &grpo.Prompt{ID: a.Item.Key, Messages: a.Item.Messages, Columns: a.Item.Row}
+		var tools json.RawMessage
+		if p.Episodes != nil && a.Item.Task {
+			_, start, err := p.Episodes.Env.Reset(ctx, task)
+			if err != nil {
+				return nil, nil, fmt.Errorf("question %s: %w", a.Item.Key, err)
+			}
+			task.Messages, tools = start.Messages, start.Tools
+			tasks = append(tasks, task)
+		}
+		ids, err := p.Conversation.Opening(task.Messages, tools)
+		if err == nil && len(ids) > most-s.MaxTokens {
+			err = fmt.Errorf("it has %d tokens, which leaves no room for %d more in the model's context of %d: lower eval.max_completion_length, or leave the benchmark out",
+				len(ids), s.MaxTokens, most)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("question %s: %w", a.Item.Key, err)
+		}
+		h := fnv.New64a()
+		h.Write([]byte(a.Item.Key))
+		stream := []uint64{uint64(s.Seed), streamBenchmark, h.Sum64(), uint64(a.Repeat), uint64(a.Try)}
+		reqs = append(reqs, policy.Request{Prompt: ids, N: 1, MaxTokens: s.MaxTokens, Stream: stream})
 	}
-	q.tokens += len(turn)
-	r, err := q.game.reply(ctx, turn)
-	if err == nil && q.game.over {
-		err = q.tell(nil, "stop")
-	}
-	return r, err
+	return reqs, tasks, nil
 }
 
-// end delivers an answer whose tokens were spent; a task's last turn is then without an observation.
-func (q *asked) end(s policy.Sample) error {
-	if n := len(s.Turns); q.game != nil && !q.told.Load() && n > len(q.game.steps) {
-		last := s.Tokens[s.Turns[n-1].Start:s.Turns[n-1].End]
-		q.tokens += len(last)
-		q.game.steps = append(q.game.steps, grpo.Step{Said: q.game.decode(last), Kind: cutOff})
+// told is the answer that an episode on a task came to; one that was cut off has none.
+func (p *played) told(task *grpo.Prompt, s policy.Sample) eval.Answer {
+	var c grpo.Completion
+	p.record(&c, s)
+	a := eval.Answer{Text: p.episode.Answer(), Finish: eval.Stopped, Tokens: c.Own(), Messages: task.Messages, Turns: c.Episode.Steps}
+	if c.Truncated {
+		a.Finish = eval.CutOff
 	}
-	return q.tell(s.Tokens, s.Finish)
+	return a
 }
 
-// tell delivers the answer, once.
-func (q *asked) tell(tokens []int32, finish string) error {
-	if q.told.Swap(true) {
-		return nil
+// Setting is how m is measured under a configuration; whose answers they are is left open.
+func (m *Measured) Setting(c *configs.Config) eval.Setting {
+	s := eval.Setting{
+		Benchmark: m.Name, Data: m.Data, Template: c.Data.ChatTemplateKwargs, Repeats: c.Eval.Repeats, Items: c.Eval.MaxRows, Judge: m.Judge,
+		Generation: benchmarkSampling(c, m.Benchmark),
 	}
-	a := eval.Answer{Finish: finish}
-	if q.game == nil {
-		a.Text, a.Tokens = q.Tokenizer.Decode(tokens, true), len(tokens)
-	} else {
-		a.Text, a.Tokens, a.Messages, a.Turns = q.game.episode.Answer(), q.tokens, q.messages, q.game.steps
+	if items := m.Benchmark.Items(); c.Env.Kind != "" && len(items) > 0 && items[0].Task {
+		s.Environment = map[string]any{"kind": c.Env.Kind, "options": c.Env.Options, "max_turn_length": c.Env.MaxTurnLength}
 	}
-	return q.deliver(a)
+	return s
 }
 
-// Setting is what a measurement of b depends on, but for its policy and step: section eval, and the environment where b has tasks.
-func (b *Measured) Setting(c *configs.Config) eval.Setting {
-	s := evalSampling(c)
-	out := eval.Setting{
-		Benchmark: b.Name, Data: b.Data, Template: c.Data.ChatTemplateKwargs, Repeats: c.Eval.Repeats, Items: c.Eval.MaxRows, Judge: b.Judge,
-		Generation: eval.Sampling{
-			MaxTokens: s.MaxCompletionLength, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP,
-			RepetitionPenalty: s.RepetitionPenalty, Stop: s.Stop, Seed: int64(c.Seed),
-		},
+// benchmarkSampling is section eval as a benchmark takes it, with the settings of its authors if they are asked for.
+func benchmarkSampling(c *configs.Config, b eval.Benchmark) eval.Sampling {
+	own := evalSampling(c)
+	s := eval.Sampling{
+		MaxTokens: own.MaxCompletionLength, Temperature: own.Temperature, TopP: own.TopP, TopK: own.TopK, MinP: own.MinP,
+		RepetitionPenalty: own.RepetitionPenalty, Stop: own.Stop, Seed: int64(c.Seed),
 	}
-	if own, ok := b.Benchmark.(eval.Sampled); ok && c.Eval.OfficialSampling {
-		out.Generation = own.Official(out.Generation)
+	if authors, ok := b.(eval.Sampled); ok && c.Eval.OfficialSampling {
+		s = authors.Official(s)
 	}
-	if items := b.Benchmark.Items(); c.Env.Kind != "" && c.Eval.Server.URL == "" && len(items) > 0 && items[0].Task {
-		options, _ := json.Marshal(c.Env.Options) // decoded YAML
-		out.Environment = c.Env.Kind + string(options)
-	}
-	return out
+	return s
 }
 
 // Measure runs the benchmarks on the policy as it is. The answers of step go to NAME/step-N.jsonl in a folder of their own; metrics come

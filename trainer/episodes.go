@@ -18,8 +18,8 @@ type Episodes struct {
 	MaxTurnLength int // tokens; 0: what is left of the episode's
 }
 
-// cutOff is the kind of a step that no observation followed, because the episode had no tokens left.
-const cutOff = "cut"
+// CutOff is the kind of a step that no observation followed, because the episode had no tokens left.
+const CutOff = "cut"
 
 // played is an episode that is being played.
 type played struct {
@@ -80,7 +80,7 @@ func (p *played) record(c *grpo.Completion, s policy.Sample) {
 			c.Mask[t] = true
 		}
 		if i == len(p.steps) {
-			p.steps = append(p.steps, grpo.Step{Said: p.decode(s.Tokens[turn.Start:turn.End]), Kind: cutOff})
+			p.steps = append(p.steps, grpo.Step{Said: p.decode(s.Tokens[turn.Start:turn.End]), Kind: CutOff})
 		}
 		p.steps[i].Start, p.steps[i].End = turn.Start, turn.End
 	}

@@ -42,7 +42,7 @@ checkpoint of it are taken.
 
 With --benchmark, or eval.benchmarks in the configuration: asks the benchmarks' questions, scores the answers as the benchmarks' authors
 do, and prints a table. Every prompt, answer and verdict is kept in RUN/eval/NAME/step-N.jsonl; the same command goes on where an
-interrupted one stopped. --every measures all checkpoints of RUN, --base its base model too. Pictures and summaries lie in RUN/eval.
+interrupted one stopped. --every measures all checkpoints of RUN, --base its base model too. Summaries and a picture lie beside the answers.
 
 NAME --responses scores responses that are given, a JSON object a line. --compare tests two files of answers against each other,
 question by question. --elo has the judge of the configuration compare the pieces of two or more files of answers to
@@ -71,7 +71,7 @@ func (f *evalFlags) evaluate(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return fmt.Errorf("give the name of one benchmark with --responses")
 		}
-		return scoreResponses(args[0], f.responses, cmd.OutOrStdout())
+		return scoreResponses(args[0], f.responses, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	case f.elo:
 		return f.rateWriters(cmd, args)
 	case f.compare:

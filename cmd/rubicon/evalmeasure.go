@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/internal/plot"
@@ -49,9 +51,12 @@ func measure(ctx context.Context, c *configs.Config, candidates []candidate, out
 	return m.summarise(stdout)
 }
 
-// judgeWords says who judges.
+// judgeWords says who judges. The address of a server is no part of it, so that a measurement may go on after the server has moved.
 func judgeWords(c *configs.Config) string {
-	return fmt.Sprintf("%s at %s", cmp.Or(c.Judge.Model, c.Model.Path), c.Judge.URL)
+	if c.Judge.URL == localURL {
+		return c.Model.Path + ", the base of the run"
+	}
+	return c.Judge.Model
 }
 
 type measuring struct {
@@ -68,14 +73,19 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 		return err
 	}
 	for _, b := range m.all {
+		of := b.Name + " of " + cand.label
 		job := eval.Job{
-			Setting: b.Setting(m.Config), Benchmark: b.Benchmark, Policy: p, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
-			Progress: func(done, of int) { m.Console.Tick(done, fmt.Sprintf("of %d, %s of %s", of, b.Name, cand.label)) },
+			Setting: b.Setting(m.Config), Benchmark: b.Benchmark, Policy: &timed{p, m.openedRun, of}, File: filepath.Join(m.out, b.Name, cand.label+".jsonl"),
+			Progress: func(done, n int) { m.Console.Tick(done, fmt.Sprintf("of %d, %s", n, of)) },
+			Notify:   func(text string) { fmt.Fprintf(m.Console, "note: %s: %s\n", of, text) },
 		}
 		job.Setting.Policy, job.Setting.Step = id, cand.step
 		result, err := eval.Run(ctx, job)
+		if errors.Is(err, eval.ErrOther) {
+			return err
+		}
 		if err != nil {
-			return fmt.Errorf("%s of %s: %w (what is done is kept in %s: the same command goes on)", b.Name, cand.label, err, job.File)
+			return fmt.Errorf("%s: %w (what is done is kept in %s: the same command goes on)", of, err, job.File)
 		}
 		result.Label = cand.label
 		m.results = append(m.results, result)
@@ -87,7 +97,8 @@ func (m *measuring) one(ctx context.Context, cand candidate, j *judge) error {
 func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eval.Policy, id string, err error) {
 	c := m.Config
 	if c.Eval.Server.URL != "" {
-		return &served{c, m.Console}, fmt.Sprintf("%s at %s", c.Eval.Server.Model, c.Eval.Server.URL), nil
+		p, err := m.served()
+		return p, c.Eval.Server.Model + " on a server", err
 	}
 	if m.Model == nil || c.Model.Trainable == "full" {
 		if m.Model != nil {
@@ -129,32 +140,97 @@ func (m *measuring) policy(ctx context.Context, cand candidate, j *judge) (p eva
 	return &trainer.Answers{Rollouts: rollouts, Conversation: m.conversation()}, id, nil
 }
 
-// summarise prints a table, and writes for each benchmark, of all measurements that lie in its folder, summary.json, summary.md and, where
-// there are several steps, a picture of its headline over the steps.
+// timed is a policy that says how long its answers took.
+type timed struct {
+	eval.Policy
+	run *openedRun
+	of  string
+}
+
+// Answer implements eval.Policy.
+func (t *timed) Answer(ctx context.Context, asks []eval.Ask, s eval.Sampling, deliver func(i int, a eval.Answer) error) error {
+	var answers, tokens atomic.Int64
+	began := t.run.Now()
+	err := t.Policy.Answer(ctx, asks, s, func(i int, a eval.Answer) error {
+		answers.Add(1)
+		tokens.Add(int64(a.Tokens))
+		return deliver(i, a)
+	})
+	if answers.Load() == 0 {
+		return err
+	}
+	spent := t.run.Now().Sub(began)
+	fmt.Fprintf(t.run.Console, "%s: %d answers with %d tokens in %.1f s, %.0f tokens/s\n", t.of, answers.Load(), tokens.Load(), spent.Seconds(),
+		float64(tokens.Load())/max(spent.Seconds(), 1e-9))
+	return err
+}
+
+// summarise writes the files of every benchmark that tell of all measurements in its folder, also those of earlier commands: summary.json,
+// summary.md, and a picture if there are several steps. The table of all benchmarks is beside the folders.
 func (m *measuring) summarise(stdout io.Writer) error {
 	for _, b := range m.all {
 		folder := filepath.Join(m.out, b.Name)
-		results, err := eval.Collect(b.Benchmark, b.Data, folder)
+		now := slices.IndexFunc(m.results, func(r *eval.Result) bool { return r.Setting.Benchmark == b.Name })
+		results, err := eval.Collect(b.Benchmark, m.results[now].Setting, folder)
 		if err != nil {
 			return err
 		}
-		text, err := json.MarshalIndent(results, "", "  ")
-		if err != nil {
+		if err := writeSummary(folder, b.Name, results); err != nil {
 			return err
-		}
-		files := map[string]string{"summary.json": string(text) + "\n", "summary.md": eval.Markdown(results)}
-		if line := curve(results); len(line.Points) > 1 {
-			files["scores.svg"] = plot.SVG(b.Name, line.Label+", 95 % interval", []plot.Line{line})
-		}
-		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-				return err
-			}
 		}
 	}
+	all, err := summaries(m.out)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(m.out, "summary.md"), []byte(eval.Markdown(all)), 0o644); err != nil {
+		return err
+	}
 	fmt.Fprintf(m.Console, "answers, verdicts and summaries are in %s\n", m.out)
-	_, err := io.WriteString(stdout, eval.Markdown(m.results))
+	_, err = io.WriteString(stdout, eval.Markdown(m.results))
 	return err
+}
+
+// The files of a benchmark's folder beside the answers.
+const (
+	summaryFile = "summary.json"
+	tableFile   = "summary.md"
+	pictureFile = "scores.svg"
+)
+
+func writeSummary(folder, name string, results []*eval.Result) error {
+	b, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	files := map[string]string{summaryFile: string(b) + "\n", tableFile: eval.Markdown(results)}
+	if line := curve(results); len(line.Points) > 1 {
+		files[pictureFile] = plot.SVG(name, line.Label+", 95 % interval", []plot.Line{line})
+	}
+	for file, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// summaries are the results of all benchmarks below a folder.
+func summaries(out string) ([]*eval.Result, error) {
+	files, err := filepath.Glob(filepath.Join(out, "*", summaryFile))
+	var all []*eval.Result
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var some []*eval.Result
+		if err := json.Unmarshal(raw, &some); err != nil {
+			return nil, fmt.Errorf("%s: %w: remove it", file, err)
+		}
+		all = append(all, some...)
+	}
+	return all, err
 }
 
 // curve is a benchmark's headline over the steps.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rubicon-rl/rubicon/rewards/verify"
 	"github.com/rubicon-rl/rubicon/trainer/data"
@@ -25,8 +26,8 @@ var responders = map[string]func(row map[string]any) (any, error){
 	"arco":     answered(verify.ARCO),
 }
 
-// scoreResponses writes a verdict for every row of a file, one JSON object a line.
-func scoreResponses(name, file string, stdout io.Writer) error {
+// scoreResponses writes a verdict for every row of a file, one JSON object a line, and says how long that took.
+func scoreResponses(name, file string, stdout, talk io.Writer) error {
 	score := responders[name]
 	if score == nil {
 		var names []string
@@ -37,6 +38,7 @@ func scoreResponses(name, file string, stdout io.Writer) error {
 		return fmt.Errorf("given responses are scored for %s, not for %q", strings.Join(names, ", "), name)
 	}
 	w := bufio.NewWriter(stdout)
+	began, n := time.Now(), 0
 	err := data.Rows(file, "auto", func(row map[string]any) error {
 		v, err := score(row)
 		if err != nil {
@@ -46,10 +48,14 @@ func scoreResponses(name, file string, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
+		n++
 		_, err = w.Write(append(line, '\n'))
 		return err
 	})
-	return errors.Join(err, w.Flush())
+	if err = errors.Join(err, w.Flush()); err == nil {
+		fmt.Fprintf(talk, "scored %d responses in %.2f s\n", n, time.Since(began).Seconds())
+	}
+	return err
 }
 
 // followed is the verdict on a row with key, instruction_id_list, kwargs and response.

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the transcripts in testdata/script: what a user types, sees, and finds on disk.
 func TestScripts(t *testing.T) {
-	judge, mortal := judges(t, 7, 10, 7) // the preflight asks two or three times; a step of two prompts with two completions four times
+	judge, mortal := judges(t, 7, 10, 7, 6) // the preflight asks two or three times; a step of two prompts with two completions four times
 	trlReward, err := filepath.Abs(filepath.Join("..", "..", "scripts", "trl_reward.py"))
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("PORT", strconv.Itoa(port))
+			e.Setenv("MORTAL4", mortal[3])
 			e.Setenv("XDG_CACHE_HOME", e.Getenv("WORK")+"/cache")
 			file := gguftest.Model(t, golden.Path("models", "qwen2"))
 			if err := file.Quantise(); err != nil {

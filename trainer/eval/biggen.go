@@ -114,15 +114,18 @@ Rubric:
 
 Feedback:`
 
-// result is the mark that Prometheus's answers carry.
-var result = regexp.MustCompile(`\[RESULT\]\s*\(?([1-5])\b`)
+// result is the mark that Prometheus's answers carry, with all of the number behind it, so that 4.5 and 45 are none.
+var result = regexp.MustCompile(`\[RESULT\][\s:]*[(\[]?\s*(-?\d+(?:\.\d+)?)`)
 
+// readResult reads the last mark.
 func readResult(answer string) (float64, error) {
-	m := result.FindAllStringSubmatch(answer, -1)
-	if m == nil {
-		return 0, errors.New("there is no [RESULT] with a whole number from 1 to 5 behind it")
+	if all := result.FindAllStringSubmatch(answer, -1); all != nil {
+		n, err := strconv.Atoi(all[len(all)-1][1])
+		if err == nil && n >= 1 && n <= 5 {
+			return float64(n), nil
+		}
 	}
-	return strconv.ParseFloat(m[len(m)-1][1], 64)
+	return 0, errors.New("there is no [RESULT] with a whole number from 1 to 5 behind it")
 }
 
 func (b *bigGen) Score(ctx context.Context, item *Item, answer string) (Verdict, error) {

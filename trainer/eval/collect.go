@@ -1,15 +1,17 @@
 package eval
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// Collect sums up the measurements of a benchmark whose files lie in a folder, by step. Those that are not complete, or are of other data,
-// are left out.
-func Collect(b Benchmark, data, folder string) ([]*Result, error) {
+// Collect sums up the measurements of a benchmark whose files lie in a folder, by step: those that are complete and whose setting differs from like
+// in policy and step alone.
+func Collect(b Benchmark, like Setting, folder string) ([]*Result, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	if err != nil {
 		return nil, err
@@ -24,7 +26,7 @@ func Collect(b Benchmark, data, folder string) ([]*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Data != data || !complete(s, records) {
+		if !same(s, like) || !complete(s, records) {
 			continue
 		}
 		slices.SortFunc(records, func(x, y Record) int {
@@ -36,6 +38,14 @@ func Collect(b Benchmark, data, folder string) ([]*Result, error) {
 	}
 	slices.SortStableFunc(out, func(x, y *Result) int { return x.Setting.Step - y.Setting.Step })
 	return out, nil
+}
+
+// same tells whether two settings differ in policy and step at most.
+func same(x, y Setting) bool {
+	x.Policy, x.Step = y.Policy, y.Step
+	a, errA := json.Marshal(x) // as they stand in the files, where a list that is nil and an empty one are the same
+	b, errB := json.Marshal(y)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // complete tells whether every question was answered and its judge asked.

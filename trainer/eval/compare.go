@@ -12,7 +12,7 @@ type Comparison struct {
 	Metrics   []Difference `json:"metrics"`
 	Better    int          `json:"better"` // questions on which the second has more of the headline
 	Worse     int          `json:"worse"`
-	Test      string       `json:"test"` // of the headline: mcnemar, signs or exchange
+	Test      string       `json:"test"` // of the headline: mcnemar, wilcoxon or exchange
 	P         float64      `json:"p"`    // two-sided
 }
 
@@ -112,8 +112,8 @@ func (c *Comparison) intervals(b Benchmark, pairs []pair) {
 	}
 }
 
-// test tests the headline: by McNemar's exact test if it is right or wrong for each question; by random signs if it is a mean over questions; else
-// by exchanging the two sides of random questions.
+// test tests the headline: by McNemar's exact test if it is right or wrong for each question; by Wilcoxon's signed ranks if it is a mean over
+// questions; else by exchanging the two sides of random questions.
 func (c *Comparison) test(b Benchmark, pairs []pair, mean bool) {
 	d, binary := make([]float64, len(pairs)), mean
 	for i := range pairs {
@@ -127,7 +127,7 @@ func (c *Comparison) test(b Benchmark, pairs []pair, mean bool) {
 	case binary:
 		c.Test, c.P = "mcnemar", mcNemar(c.Better, c.Worse)
 	case mean:
-		c.Test, c.P = "signs", signTest(d)
+		c.Test, c.P = "wilcoxon", wilcoxon(d)
 	default:
 		c.Test, c.P = "exchange", exchangeTest(b, pairs)
 	}

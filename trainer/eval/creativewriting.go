@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rubicon-rl/rubicon/rewards"
 )
@@ -69,6 +70,12 @@ func (b *creativeWriting) Official(s Sampling) Sampling {
 	s.Temperature, s.MinP, s.MaxTokens = 0.7, 0.1, 4000
 	return s
 }
+
+// shortest is the fewest characters of a piece that counts.
+const shortest = 500
+
+// Again implements Retried.
+func (b *creativeWriting) Again(answer string) bool { return utf8.RuneCountInString(answer) < shortest }
 
 // Prompt implements Judged.
 func (b *creativeWriting) Prompt() string { return "creative-writing-v3-1" }

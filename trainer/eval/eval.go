@@ -12,7 +12,7 @@ import (
 	"github.com/rubicon-rl/rubicon/trainer/data"
 )
 
-// Benchmark is a set of questions and how answers to them are scored. A benchmark may also be Repeated, Judged or Sampled.
+// Benchmark is a set of questions and how answers to them are scored. A benchmark may also be Repeated, Judged, Detailed, Retried or Sampled.
 type Benchmark interface {
 	// Items returns the questions in the order of the official file.
 	Items() []Item
@@ -32,6 +32,14 @@ type Repeated interface {
 
 // Judged is a Benchmark whose answers a language model judges. Prompt names the version of what it is asked.
 type Judged interface{ Prompt() string }
+
+// Detailed is a Benchmark with figures of parts of it, which are told without intervals, and not in tables.
+type Detailed interface {
+	Details(verdicts []Verdict) []Metric
+}
+
+// Retried is a Benchmark whose authors ask again where an answer is none, such as a piece of a few words.
+type Retried interface{ Again(answer string) bool }
 
 // Sampled is a Benchmark whose authors say how answers are sampled. Official returns s with their settings in it.
 type Sampled interface{ Official(s Sampling) Sampling }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/rubicon-rl/rubicon/rewards/verify/instruct"
 )
@@ -11,15 +12,15 @@ import (
 // instructions is IFEval (Zhou et al. 2023) or IFBench (Pyatkin et al. 2025): whether answers follow the verifiable
 // instructions of their prompts.
 type instructions struct {
-	loose    bool // the headline
 	items    []Item
+	loose    bool // the loose reading of whole prompts is the headline
 	compiled map[string][]*instruct.Instruction
 }
 
-// IFEval reads the official file input_data.jsonl. Its headline is the strict reading.
+// IFEval reads the official file. Its headline is the strict accuracy over prompts.
 func IFEval(s Source) (Benchmark, error) { return newInstructions(s, false) }
 
-// IFBench reads the official file IFBench_test.jsonl. Its authors report the loose reading.
+// IFBench reads the official file. Its headline is the loose accuracy over prompts.
 func IFBench(s Source) (Benchmark, error) { return newInstructions(s, true) }
 
 func newInstructions(s Source, loose bool) (Benchmark, error) {
@@ -95,12 +96,18 @@ func (b *instructions) Score(_ context.Context, item *Item, answer string) (Verd
 	f := Follow(b.compiled[item.Key], answer)
 	strict, loose := count(f.Strict), count(f.Loose)
 	n := float64(len(f.Strict))
-	return Verdict{
+	v := Verdict{
 		Values: map[string]float64{
 			"prompt_strict": yes(strict == n), "prompt_loose": yes(loose == n), "strict": strict, "loose": loose, "instructions": n,
 		},
 		Detail: f,
-	}, nil
+	}
+	for i, instruction := range b.compiled[item.Key] {
+		v.Values["strict/"+instruction.ID] += yes(f.Strict[i])
+		v.Values["loose/"+instruction.ID] += yes(f.Loose[i])
+		v.Values["instructions/"+instruction.ID]++
+	}
+	return v, nil
 }
 
 func count(all []bool) float64 {
@@ -118,4 +125,29 @@ func (b *instructions) Metrics(v []Verdict) []Metric {
 		return append(loose, strict...)
 	}
 	return append(strict, loose...)
+}
+
+// Details are the accuracy of each group of instructions, which is what stands before the colon, and of each kind.
+func (b *instructions) Details(v []Verdict) []Metric {
+	followed, all := map[string]float64{}, map[string]float64{}
+	for _, x := range v {
+		for name, n := range x.Values {
+			kind, is := strings.CutPrefix(name, "instructions/")
+			if !is {
+				continue
+			}
+			group, _, _ := strings.Cut(kind, ":")
+			for _, reading := range []string{"strict/", "loose/"} {
+				for _, of := range []string{group, kind} {
+					followed[reading+of] += x.Values[reading+kind]
+					all[reading+of] += n
+				}
+			}
+		}
+	}
+	var out []Metric
+	for _, name := range sortedKeys(all) {
+		out = append(out, Metric{Name: name, Value: followed[name] / all[name]})
+	}
+	return out
 }

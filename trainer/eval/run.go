@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 type Ask struct {
 	Item   *Item
 	Repeat int
+	Try    int // above 0: the answer before was none that counts, and new random numbers are to be drawn
 }
 
 // Answer is what a policy says.
@@ -49,12 +51,14 @@ type Job struct {
 	Policy    Policy
 	File      string // of answers and verdicts; what is there already is not asked again
 	Progress  func(done, of int)
+	Notify    func(text string) // nil: nobody is told
 }
 
 // scorers bounds how many answers are scored at the same time; a judge has its own bound.
 const scorers = 64
 
-// Run asks what is not answered yet, scores it, and sums up. When ctx ends, what is done is kept.
+// Run asks what is not answered yet, scores it, and sums up. Every answer is in the file before it is scored; when ctx ends, or no judge
+// answers, what is done is kept. At the end the file has one line for each answer, in the order of the items.
 func Run(ctx context.Context, j Job) (*Result, error) {
 	repeats := j.repeats()
 	j.Setting.Items, j.Setting.Repeats = len(repeats[0]), len(repeats)
@@ -67,17 +71,18 @@ func Run(ctx context.Context, j Job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = j.fill(ctx, st, j.rest(st, repeats))
-	if e := st.close(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err := errors.Join(j.fill(ctx, st, j.rest(st, repeats)), st.close()); err != nil {
 		return nil, err
 	}
 	var records []Record
 	for r, items := range repeats {
 		for i := range items {
 			records = append(records, st.done[place{items[i].Key, r}])
+		}
+	}
+	if st.lines > len(records) {
+		if err := rewrite(j.File, j.Setting, records); err != nil {
+			return nil, err
 		}
 	}
 	return Summarise(j.Benchmark, j.Setting, records), nil
@@ -120,7 +125,7 @@ func (j *Job) rest(st *store, repeats [][]Item) *rest {
 			p.of++
 			switch have, ok := st.done[at]; {
 			case !ok:
-				p.asks = append(p.asks, Ask{&items[i], r})
+				p.asks = append(p.asks, Ask{Item: &items[i], Repeat: r})
 			case have.Verdict.Unscorable != "":
 				p.unscored = append(p.unscored, have)
 			default:
@@ -134,16 +139,25 @@ func (j *Job) rest(st *store, repeats [][]Item) *rest {
 // notScored is why an answer is unscorable whose judge has not been asked yet.
 const notScored = "not scored yet"
 
-// fill completes the store.
+// fill completes the store. A judge that fails ends the scoring, not the generation: answers are what is dear.
 func (j *Job) fill(ctx context.Context, st *store, p *rest) error {
 	g, within := errgroup.WithContext(ctx)
 	places := make(chan struct{}, scorers) // taken inside of the goroutines: who delivers an answer never waits
 	var mu sync.Mutex
+	var told sync.Once
 	score := func(r Record) error {
 		places <- struct{}{}
 		defer func() { <-places }()
+		if within.Err() != nil {
+			return within.Err()
+		}
 		var err error
 		if r.Verdict, err = j.Benchmark.Score(within, p.items[place{r.Key, r.Repeat}], r.Answer); err != nil {
+			if within.Err() == nil && j.Notify != nil {
+				told.Do(func() {
+					j.Notify(fmt.Sprintf("%s cannot be scored: %v; no more is scored now, answers go on and are kept", r.Key, err))
+				})
+			}
 			return fmt.Errorf("score %s: %w", r.Key, err)
 		}
 		if err := st.add(r); err != nil {
@@ -159,25 +173,46 @@ func (j *Job) fill(ctx context.Context, st *store, p *rest) error {
 	for _, r := range p.unscored {
 		g.Go(func() error { return score(r) })
 	}
-	_, judged := j.Benchmark.(Judged)
-	var err error
-	if len(p.asks) > 0 {
-		err = j.Policy.Answer(within, p.asks, j.Setting.Generation, func(i int, a Answer) error {
-			r := record(p.asks[i], a)
-			if judged { // the answer must not be lost with its judge
-				r.Verdict = Verdict{Unscorable: notScored}
-				if err := st.add(r); err != nil {
-					return err
-				}
+	err := j.answer(ctx, p.asks, func(r Record) error {
+		r.Verdict = Verdict{Unscorable: notScored}
+		if err := st.add(r); err != nil {
+			return err
+		}
+		g.Go(func() error { return score(r) })
+		return nil
+	})
+	scoring := g.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(err, scoring)
+}
+
+// mostTries is how often a question is asked whose answers do not count: the rules that have such answers name no number.
+const mostTries = 3
+
+// answer asks the policy and keeps the answers. Those that do not count by the benchmark's rules are asked again, if that may change them.
+func (j *Job) answer(ctx context.Context, asks []Ask, keep func(Record) error) error {
+	rules, _ := j.Benchmark.(Retried)
+	for len(asks) > 0 {
+		var mu sync.Mutex
+		var again []Ask
+		err := j.Policy.Answer(ctx, asks, j.Setting.Generation, func(i int, a Answer) error {
+			ask := asks[i]
+			if rules == nil || !rules.Again(a.Text) || a.Finish == Refused || ask.Try+1 == mostTries || j.Setting.Generation.Temperature == 0 {
+				return keep(record(ask, a))
 			}
-			g.Go(func() error { return score(r) })
+			mu.Lock()
+			defer mu.Unlock()
+			again = append(again, Ask{ask.Item, ask.Repeat, ask.Try + 1})
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		asks = again
 	}
-	if scoring := g.Wait(); scoring != nil { // it is what ended the context for the policy
-		return scoring
-	}
-	return err
+	return nil
 }
 
 func record(ask Ask, a Answer) Record {

@@ -21,7 +21,7 @@ type Setting struct {
 	Policy      string         `json:"policy"`
 	Step        int            `json:"step"`
 	Template    map[string]any `json:"chat_template_kwargs,omitempty"`
-	Environment string         `json:"environment,omitempty"` // in which the questions were episodes; "": they had one turn
+	Environment map[string]any `json:"environment,omitempty"` // section env, if the questions were episodes; nil: they had one turn
 	Generation  Sampling       `json:"generation"`
 	Repeats     int            `json:"repeats"`
 	Items       int            `json:"items"`
@@ -61,15 +61,16 @@ type place struct {
 
 // store is a measurement's file, to which records are appended.
 type store struct {
-	mu   sync.Mutex
-	f    *os.File
-	done map[place]Record
+	mu    sync.Mutex
+	f     *os.File
+	done  map[place]Record
+	lines int // below the first
 }
 
 // ErrOther is the error for a file of a measurement with other settings.
 var ErrOther = errors.New("it was made with other settings")
 
-// openStore opens or begins a measurement's file. A last line that was torn off by a crash is cut.
+// openStore opens or begins a measurement's file. A last line that was torn off by a crash is cut, and a file without any answer is begun anew.
 func openStore(path string, s Setting) (*store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -83,7 +84,9 @@ func openStore(path string, s Setting) (*store, error) {
 		return nil, err
 	}
 	st := &store{done: map[place]Record{}}
-	if first, rest, begun := bytes.Cut(whole, []byte("\n")); begun {
+	if first, rest, _ := bytes.Cut(whole, []byte("\n")); len(rest) == 0 {
+		whole = nil
+	} else {
 		if !bytes.Equal(first, head) {
 			return nil, fmt.Errorf("%s: %w (then %s, now %s): remove it, or give another place with --out", path, ErrOther, first, head)
 		}
@@ -91,6 +94,7 @@ func openStore(path string, s Setting) (*store, error) {
 		if err != nil {
 			return nil, err
 		}
+		st.lines = bytes.Count(rest, []byte("\n"))
 		for _, r := range records {
 			st.done[place{r.Key, r.Repeat}] = r
 		}
@@ -150,6 +154,32 @@ func (s *store) add(r Record) error {
 		return err
 	}
 	s.done[place{r.Key, r.Repeat}] = r
+	s.lines++
+	return nil
+}
+
+// rewrite puts a file in the place of a measurement's that has each record once, in order. A crash leaves the old one or the new one.
+func rewrite(path string, s Setting, records []Record) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	err := enc.Encode(s)
+	for _, r := range records {
+		err = errors.Join(err, enc.Encode(r))
+	}
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b.Bytes())
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
 	return nil
 }
 

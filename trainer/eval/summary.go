@@ -10,7 +10,8 @@ import (
 type Result struct {
 	Label      string   `json:"label,omitempty"` // whom it is of: the name of the answers' file
 	Setting    Setting  `json:"setting"`
-	Metrics    []Figure `json:"metrics"` // the headline first
+	Metrics    []Figure `json:"metrics"`           // the headline first
+	Details    []Metric `json:"details,omitempty"` // of a Detailed benchmark
 	Answers    int      `json:"answers"`
 	Tokens     int      `json:"tokens"`     // of the answers
 	CutOff     int      `json:"cut_off"`    // answers that ended because of max_tokens
@@ -26,6 +27,7 @@ type Figure struct {
 	StdErr   float64   `json:"std_err_of_repeats"`
 	Low      float64   `json:"low"`
 	High     float64   `json:"high"`
+	Spread   float64   `json:"bootstrap_std"` // standard deviation over the draws that the interval is made of, as HealthBench reports it
 	Repeated []float64 `json:"repeats,omitempty"`
 }
 
@@ -56,14 +58,14 @@ func Summarise(b Benchmark, s Setting, records []Record) *Result {
 	if len(keys) == 0 {
 		return r
 	}
-	of := func(keys []string) []Figure {
+	of := func(keys []string, metrics func([]Verdict) []Metric) []Figure {
 		repeats := make([][]Verdict, max(1, s.Repeats))
 		for _, k := range keys {
 			for _, rec := range questions[k] {
 				repeats[rec.Repeat] = append(repeats[rec.Repeat], rec.Verdict)
 			}
 		}
-		return figures(b, repeats)
+		return figures(metrics, repeats)
 	}
 	draws := map[string][]float64{}
 	random := rand.New(rand.NewPCG(bootSeed, 0))
@@ -72,28 +74,34 @@ func Summarise(b Benchmark, s Setting, records []Record) *Result {
 		for i := range drawn {
 			drawn[i] = keys[random.IntN(len(keys))]
 		}
-		for _, f := range of(drawn) {
+		for _, f := range of(drawn, b.Metrics) {
 			draws[f.Name] = append(draws[f.Name], f.Value)
 		}
 	}
-	for _, f := range of(keys) {
+	for _, f := range of(keys, b.Metrics) {
 		if d := draws[f.Name]; len(d) > 0 {
 			f.Low, f.High = interval(d)
+			f.Spread = deviation(d)
 		}
 		r.Metrics = append(r.Metrics, f)
+	}
+	if parts, ok := b.(Detailed); ok {
+		for _, f := range of(keys, parts.Details) {
+			r.Details = append(r.Details, Metric{Name: f.Name, Value: f.Value})
+		}
 	}
 	return r
 }
 
 // figures are the metrics of several repeats, without intervals.
-func figures(b Benchmark, repeats [][]Verdict) []Figure {
+func figures(metrics func([]Verdict) []Metric, repeats [][]Verdict) []Figure {
 	var out []Figure
 	at := map[string]int{}
 	for _, verdicts := range repeats {
 		if len(verdicts) == 0 {
 			continue
 		}
-		for _, m := range b.Metrics(verdicts) {
+		for _, m := range metrics(verdicts) {
 			i, ok := at[m.Name]
 			if !ok {
 				i = len(out)
@@ -127,6 +135,12 @@ func meanError(x []float64) (mean, err float64) {
 		squares += (v - mean) * (v - mean)
 	}
 	return mean, math.Sqrt(squares / (n - 1) / n)
+}
+
+// deviation is the standard deviation of all of them (numpy's default).
+func deviation(x []float64) float64 {
+	_, err := meanError(x)
+	return err * math.Sqrt(float64(len(x)-1))
 }
 
 // interval are the 2.5th and the 97.5th percentile.

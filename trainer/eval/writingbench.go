@@ -76,8 +76,8 @@ func (b *writingBench) Score(ctx context.Context, item *Item, answer string) (Ve
 	if err != nil {
 		return Verdict{}, err
 	}
-	if _, after, ok := strings.Cut(answer, "</think>\n\n"); ok { // what a model thought before is not its answer
-		answer = after
+	if at := strings.LastIndex(answer, endOfThought); at >= 0 { // what a model thought before is not its answer
+		answer = answer[at+len(endOfThought):]
 	}
 	query, _ := item.Row["query"].(string)
 	questions := make([]rewards.Question, len(all))
@@ -102,18 +102,46 @@ func (b *writingBench) Score(ctx context.Context, item *Item, answer string) (Ve
 		sum += grades[i].Score
 	}
 	v := Verdict{Values: map[string]float64{"sum": sum, "criteria": float64(len(all)), "score": sum / float64(len(all))}, Detail: grades}
-	if domain, ok := item.Row["domain1"].(string); ok {
-		v.Tags = []string{domain}
+	if domain, err := text(item.Row, "domain1"); err == nil {
+		v.Tags = append(v.Tags, domain)
+		if sub, err := text(item.Row, "domain2"); err == nil {
+			v.Tags = append(v.Tags, domain+subdomain+sub)
+		}
 	}
 	return v, nil
 }
+
+const (
+	endOfThought = "</think>\n\n"
+	subdomain    = " / " // between the names of a domain and of a part of it
+)
 
 // Metrics are the mean over all criteria's scores, 1 to 10, the same of each domain, and ten times the first as the leaderboard has it.
 func (b *writingBench) Metrics(v []Verdict) []Metric {
 	all := ratio("score", "sum", "criteria", v)
 	all.Of = "score"
 	out := []Metric{all, {Name: "score_100", Value: 10 * all.Value}}
-	return append(out, tagged(v, func(name string, of []Verdict) Metric { return ratio("score/"+name, "sum", "criteria", of) })...)
+	for _, m := range b.domains(v) {
+		if !strings.Contains(m.Name, subdomain) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Details are the same of each part of a domain.
+func (b *writingBench) Details(v []Verdict) []Metric {
+	var out []Metric
+	for _, m := range b.domains(v) {
+		if strings.Contains(m.Name, subdomain) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (b *writingBench) domains(v []Verdict) []Metric {
+	return tagged(v, func(name string, of []Verdict) Metric { return ratio("score/"+name, "sum", "criteria", of) })
 }
 
 // tagged is a metric of each tag.

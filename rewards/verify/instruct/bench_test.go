@@ -1,6 +1,7 @@
 package instruct
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/rubicon-rl/rubicon/rewards/internal/oracle"
@@ -30,4 +31,39 @@ func BenchmarkStrict(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkIFEval is the scoring of one answer to each of IFEval's prompts, in both readings: ns/op is the time for all of them.
+func BenchmarkIFEval(b *testing.B) {
+	type answer struct {
+		all      []*Instruction
+		response string
+	}
+	var answers []answer
+	seen := map[string]bool{}
+	for _, row := range oracle.Rows[verdict](b, "ifeval_verdicts.jsonl") {
+		if key := fmt.Sprint(row.Key); seen[key] {
+			continue
+		} else {
+			seen[key] = true
+		}
+		a := answer{response: row.Response}
+		for i, id := range row.IDs {
+			c, err := Compile(id, row.Kwargs[i])
+			if err != nil {
+				b.Fatal(err)
+			}
+			a.all = append(a.all, c)
+		}
+		answers = append(answers, a)
+	}
+	for b.Loop() {
+		for _, a := range answers {
+			for _, i := range a.all {
+				i.Strict(a.response)
+				i.Loose(a.response)
+			}
+		}
+	}
+	b.ReportMetric(float64(len(answers)), "prompts")
 }
