@@ -153,6 +153,11 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 	if err := c.agree(ctx); err != nil {
 		return err
 	}
+	if c.leads() { // there is a disk to look at from now on
+		if err := os.MkdirAll(c.dir.saved, 0o755); err != nil {
+			return err
+		}
+	}
 	c.Console.Total = c.total
 	c.Console.Begin(c.state.Step)
 	return nil
@@ -246,9 +251,6 @@ func (c *core) log() error {
 
 // openLogs opens what rank 0 writes a run down in.
 func (c *core) openLogs() (err error) {
-	if err := os.MkdirAll(c.dir.saved, 0o755); err != nil {
-		return err
-	}
 	if c.metrics, err = track.OpenJSONL(c.dir.metrics(), c.state.MetricsBytes); err != nil {
 		return err
 	}
