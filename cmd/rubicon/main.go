@@ -41,7 +41,8 @@ func run(ctx context.Context, args []string) error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(trainCommand(), sftCommand(), collectCommand(), evalCommand(), generateCommand(), logprobsCommand(), tokenizeCommand(),
-		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), configCommand(), doctorCommand(), versionCommand())
+		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), configCommand(), doctorCommand(), versionCommand(),
+		boardCommand(), plotCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

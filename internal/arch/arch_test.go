@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"trainer/env":               {"grpo", "rewards", "internal/options"},
 	"trainer/eval":              {"grpo", "rewards", "trainer/data"},
 	"internal/plot":             {},
+	"internal/board":            {"trainer/track"},
 	"trainer/track":             {},
 	"trainer/data":              {"grpo"},
 	"cmd":                       {""},
