@@ -150,6 +150,18 @@ func TestCompletionsAndPaths(t *testing.T) {
 	}
 }
 
+func TestRubricEvents(t *testing.T) {
+	dir := runFolder(t, "")
+	h := serve(t, dir, "")
+	if w := ask(h, "localhost", "/api/rubric?run=0"); w.Body.String() != "[]" {
+		t.Errorf("a run without a rubric answers %s", w.Body)
+	}
+	write(t, filepath.Join(dir, "rubrics", "log.jsonl"), `{"step":0,"kind":"init"}`+"\n"+`{"step":5`)
+	if w := ask(h, "localhost", "/api/rubric?run=0"); w.Body.String() != `[{"step":0,"kind":"init"}]` {
+		t.Errorf("got %s, want the event before the torn line", w.Body)
+	}
+}
+
 func TestWhoMayAsk(t *testing.T) {
 	dir := runFolder(t, "")
 	open, closed := serve(t, dir, ""), serve(t, dir, "sesame")

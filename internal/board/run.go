@@ -103,17 +103,31 @@ func (r *Run) Steps() []int {
 	return steps
 }
 
-// Completions returns the lines of completions/step_N.jsonl as they are; a last line without its end is left out.
+// Completions returns the lines of completions/step_N.jsonl as they are.
 func (r *Run) Completions(step int) ([]json.RawMessage, error) {
-	b, err := os.ReadFile(filepath.Join(r.dir, "completions", fmt.Sprintf("step_%d.jsonl", step)))
-	if err != nil {
-		return nil, fmt.Errorf("read completions of step %d: %w", step, err)
+	return lines(filepath.Join(r.dir, "completions", fmt.Sprintf("step_%d.jsonl", step)))
+}
+
+// Rubric returns the events of the rubric log, oldest first; none if the run has no log.
+func (r *Run) Rubric() ([]json.RawMessage, error) {
+	events, err := lines(filepath.Join(r.dir, "rubrics", "log.jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return []json.RawMessage{}, nil
 	}
-	lines := []json.RawMessage{}
+	return events, err
+}
+
+// lines returns the JSON lines of a file; a last line without its end is left out.
+func lines(path string) ([]json.RawMessage, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	out := []json.RawMessage{}
 	for line := range bytes.Lines(b) {
 		if bytes.HasSuffix(line, []byte("\n")) && json.Valid(line) {
-			lines = append(lines, line)
+			out = append(out, line)
 		}
 	}
-	return lines, nil
+	return out, nil
 }

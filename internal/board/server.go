@@ -34,6 +34,7 @@ func Handler(runs []*Run, token string) (http.Handler, error) {
 	mux.HandleFunc("GET /api/runs", b.list)
 	mux.HandleFunc("GET /api/metrics", b.metrics)
 	mux.HandleFunc("GET /api/completions", b.completions)
+	mux.HandleFunc("GET /api/rubric", b.rubric)
 	return guard(mux, token), nil
 }
 
@@ -135,6 +136,16 @@ func (b board) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	lines, err := run.Completions(step)
 	reply(w, lines, err)
+}
+
+func (b board) rubric(w http.ResponseWriter, r *http.Request) {
+	run, err := b.run(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	events, err := run.Rubric()
+	reply(w, events, err)
 }
 
 func (b board) run(r *http.Request) (*Run, error) {

@@ -21,6 +21,11 @@ function makeRun(name, steps) {
   writeFileSync(join(dir, 'metrics.jsonl'), Array.from({ length: steps }, (_, i) => record(i + 1)).join(''));
   const lines = hostile.map((h, i) => ({ id: h, prompt: h, completion: h, rewards: { [h]: i / 4 }, advantage: i - 1.5, truncated: false, reason: h, parts: [{ name: h, weight: 1, credit: i / 4, reason: h }] }));
   writeFileSync(join(dir, 'completions', 'step_1.jsonl'), lines.map((l) => JSON.stringify({ ...l, id: hostile[0], prompt: hostile[1] }) + '\n').join(''));
+  mkdirSync(join(dir, 'rubrics'));
+  const set = (weights) => ({ criteria: Object.entries(weights).map(([id, weight]) => ({ id, weight, text: hostile[1] })) });
+  const events = [{ step: 0, scope: 'global', version: 1, kind: 'init', set: set({ a: 2, b: 1 }) },
+    { step: 20, scope: 'global', version: 2, kind: 'update', set: set({ a: 4, c: 1 }), ops: [{ kind: 'delete', before: ['b'], reason: hostile[0] }, { kind: 'create', after: ['c'], reason: hostile[2] }] }];
+  writeFileSync(join(dir, 'rubrics', 'log.jsonl'), events.map((e) => JSON.stringify(e) + '\n').join(''));
   return dir;
 }
 
@@ -94,6 +99,16 @@ async function hostileStaysText(page) {
   assert.equal(await page.run("return document.querySelectorAll('article').length"), 0);
 }
 
+async function rubricLanes(page) {
+  await page.run("document.getElementById('show-rubric').click()");
+  // a changes its weight (two spans), b dies at the update and c is born there
+  assert.equal(await page.run("return document.querySelectorAll('.lane').length"), 4);
+  assert.equal(await page.run("return document.querySelectorAll('.op').length"), 2);
+  await page.run("document.querySelector('.op').dispatchEvent(new MouseEvent('click'))");
+  assert.ok((await page.run("return document.querySelector('details[open]').innerText")).includes(hostile[0]));
+  assert.equal(await page.run('return window.hacked'), null);
+}
+
 async function darkAndNarrow(page, url) {
   const paper = 'return getComputedStyle(document.body).backgroundColor';
   const colours = [];
@@ -127,6 +142,7 @@ try {
   try {
     await numbersAndNews(page, one, short);
     await hostileStaysText(page);
+    await rubricLanes(page);
     await darkAndNarrow(page, one);
     await longRun(page, many);
     assert.deepEqual(await page.log(), [], 'the console is not empty');

@@ -56,18 +56,27 @@ function drawGroup(lines) {
 
 function drawCompletion(line, rank) {
   const card = element('article', rank);
-  const rewards = Object.entries(line.rewards).map(([name, v]) => `${name} ${v === null ? 'unscorable' : v}`);
+  const rewards = Object.entries(line.rewards).map(([name, v]) => `${v === null ? 'unscorable' : v} ${name}`);
   const notes = [rank, ...rewards, `advantage ${line.advantage}`, line.truncated ? 'truncated' : ''].filter(Boolean);
-  card.append(element('div', 'quiet', notes.join(' · ')), element('pre', 'text', line.completion));
+  card.append(notesOf(notes), element('pre', 'text', line.completion));
   if (line.reason) card.append(element('p', '', line.reason));
   if (line.parts) {
     const list = element('dl');
-    for (const p of line.parts) list.append(element('dt', '', title(p)), element('dd', '', p.reason ?? ''));
+    for (const p of line.parts) list.append(title(p), element('dd', '', p.reason ?? ''));
     card.append(list);
   }
   return card;
 }
 
 function title(part) {
-  return `${part.name}: credit ${part.credit}, weight ${part.weight}`;
+  const term = element('dt');
+  term.append(element('bdi', '', part.name), `: credit ${part.credit}, weight ${part.weight}`);
+  return term;
+}
+
+// Each note stands by itself, so that a name with marks of direction cannot turn the figures beside it.
+function notesOf(notes) {
+  const line = element('div', 'quiet');
+  notes.forEach((n, i) => line.append(i ? ' · ' : '', element('bdi', '', n)));
+  return line;
 }
