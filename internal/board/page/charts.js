@@ -5,6 +5,8 @@ import { element, get } from './dom.js';
 export const colours = ['#1f6feb', '#d1582b', '#2da44e', '#8250df', '#b08800', '#768390'];
 
 const group = (name) => (name.includes('/') ? name.slice(0, name.indexOf('/')) : 'run');
+const plain = (name) => (name === 'reward' ? 0 : name.includes('/') ? 2 : 1);
+const order = (a, b) => plain(a) - plain(b) || (a < b ? -1 : 1); // the reward and what has no group first
 const nothing = (n) => new Array(n).fill(null);
 
 export class Charts {
@@ -29,7 +31,7 @@ export class Charts {
   draw() {
     if (!this.dirty) return;
     this.dirty = false;
-    const names = [...new Set(this.runs.flatMap((r) => Object.keys(r.series)))].sort();
+    const names = [...new Set(this.runs.flatMap((r) => Object.keys(r.series)))].sort(order);
     for (const name of names) this.drawMetric(name);
   }
 
