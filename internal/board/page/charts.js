@@ -4,6 +4,8 @@ import { element, get } from './dom.js';
 
 export const colours = ['#1f6feb', '#d1582b', '#2da44e', '#8250df', '#b08800', '#768390'];
 
+const mostPoints = 2000; // of a run that is watched for long
+
 const group = (name) => (name.includes('/') ? name.slice(0, name.indexOf('/')) : 'run');
 const plain = (name) => (name === 'reward' ? 0 : name.includes('/') ? 2 : 1);
 const order = (a, b) => plain(a) - plain(b) || (a < b ? -1 : 1); // the reward and what has no group first
@@ -21,7 +23,8 @@ export class Charts {
   // update fetches what is new of run i and returns how many records it has.
   async update(i) {
     const have = this.runs[i] ?? { epoch: -1, count: 0, steps: [], series: {} };
-    const news = await get(`api/metrics?run=${i}&epoch=${have.epoch}&after=${have.count}`);
+    const after = have.steps.length > mostPoints ? 0 : have.count; // 0: everything, thinned again
+    const news = await get(`api/metrics?run=${i}&epoch=${have.epoch}&after=${after}`);
     if (!news.whole && news.steps.length === 0) return news.count;
     this.runs[i] = news.whole ? news : append(have, news);
     this.dirty = true;
