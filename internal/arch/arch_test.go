@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 	"internal/plot":             {},
 	"internal/serve":            {"policy"},
 	"trainer/health":            {"trainer/track"},
+	"internal/board":            {"trainer/track"},
 	"trainer/track":             {},
 	"trainer/data":              {"grpo"},
 	"cmd":                       {""},
