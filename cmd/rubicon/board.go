@@ -25,9 +25,6 @@ func boardCommand() *cobra.Command {
 completions of each step. It only reads. Other machines reach it only if --http names an address of theirs and --token is given.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, folders []string) error {
-			if err := board.CheckAddress(address, token); err != nil {
-				return err
-			}
 			runs := make([]*board.Run, len(folders))
 			for i, dir := range folders {
 				run, err := board.Open(dir)
@@ -36,18 +33,14 @@ completions of each step. It only reads. Other machines reach it only if --http 
 				}
 				runs[i] = run
 			}
-			handler, err := board.Handler(runs, token)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			p, err := openPage(runs, address, token)
 			if err != nil {
 				return err
 			}
-			l, err := net.Listen("tcp", address)
-			if err != nil {
-				return fmt.Errorf("listen on %s: %w", address, err)
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "http://%s (interrupt to end)\n", l.Addr())
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return serveUntil(ctx, l, handler)
+			fmt.Fprintf(cmd.ErrOrStderr(), "http://%s (interrupt to end)\n", p.listener.Addr())
+			return p.serve(ctx)
 		},
 	}
 	cmd.Flags().StringVar(&address, "http", "127.0.0.1:7700", "address to listen on")
@@ -55,13 +48,55 @@ completions of each step. It only reads. Other machines reach it only if --http 
 	return cmd
 }
 
-// serveUntil answers on l until ctx ends.
-func serveUntil(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+// page is a board that listens.
+type page struct {
+	listener net.Listener
+	handler  http.Handler
+}
+
+func openPage(runs []*board.Run, address, token string) (*page, error) {
+	address, err := board.Address(address, token)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{}
+	if p.handler, err = board.Handler(runs, token); err != nil {
+		return nil, err
+	}
+	if p.listener, err = net.Listen("tcp", address); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return p, nil
+}
+
+// serve answers until ctx ends.
+func (p *page) serve(ctx context.Context) error {
+	server := &http.Server{Handler: p.handler, ReadHeaderTimeout: 10 * time.Second}
 	done := context.AfterFunc(ctx, func() { server.Close() })
 	defer done()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return nil
+}
+
+// show opens the page of a run that is going to begin, if it has one; it goes when hide is called.
+func (r *openedRun) show(o runOptions) (hide func(), err error) {
+	if o.http == "" || o.peers.place.Rank > 0 {
+		return func() {}, nil
+	}
+	p, err := openPage([]*board.Run{board.At(r.Config.OutputDir)}, o.http, "")
+	if err != nil {
+		return nil, fmt.Errorf("--http: %w", err)
+	}
+	fmt.Fprintf(r.Console, "page       http://%s\n", p.listener.Addr())
+	ctx, cancel := context.WithCancel(context.Background())
+	gone := make(chan error, 1)
+	go func() { gone <- p.serve(ctx) }()
+	return func() {
+		cancel()
+		if err := <-gone; err != nil {
+			fmt.Fprintf(r.Console, "note: %v\n", err)
+		}
+	}, nil
 }

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(trainCommand(), sftCommand(), launchCommand(), collectCommand(), evalCommand(), generateCommand(), chatCommand(), serveCommand(), logprobsCommand(), tokenizeCommand(),
-		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), healthCommand(), topCommand(), boardCommand(), plotCommand(), configCommand(), doctorCommand(),
+		importCommand(), exportCommand(), pullCommand(), dataCommand(), rubricsCommand(), memoryCommand(), healthCommand(), topCommand(), boardCommand(), reportCommand(), plotCommand(), configCommand(), doctorCommand(),
 		manCommand(), versionCommand())
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

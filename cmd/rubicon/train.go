@@ -26,6 +26,7 @@ type runFlags struct {
 	dry    bool
 	quiet  bool
 	json   bool
+	http   string
 }
 
 // add declares the flags; dry says what --dry-run does.
@@ -43,6 +44,7 @@ type runOptions struct {
 	dry   bool
 	lines io.Writer       // gets every line of metrics; nil: nobody
 	stop  <-chan struct{} // closed: finish the step and save
+	http  string          // address of the run's page; "": it has none
 	peers peers
 }
 
@@ -53,7 +55,7 @@ func (o runOptions) with(p peers) runOptions {
 }
 
 func (f *runFlags) options(cmd *cobra.Command) runOptions {
-	o := runOptions{dry: f.dry, stop: interrupts()}
+	o := runOptions{dry: f.dry, stop: interrupts(), http: f.http}
 	if f.json {
 		o.lines = cmd.OutOrStdout()
 	}
@@ -97,6 +99,7 @@ func trainCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd, "make one real step in a temporary folder, and print what the whole run will take and what you may regret")
+	cmd.Flags().StringVar(&f.http, "http", "", "show the run as a web page at this address of this machine, such as :7700")
 	return cmd
 }
 
@@ -115,6 +118,11 @@ func train(ctx context.Context, c *configs.Config, o runOptions) (err error) {
 	if err := r.announce(t.Plan()); err != nil {
 		return err
 	}
+	hide, err := r.show(o)
+	if err != nil {
+		return err
+	}
+	defer hide()
 	if err := t.Run(ctx); err != nil {
 		return err
 	}

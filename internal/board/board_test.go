@@ -182,12 +182,30 @@ func TestWhoMayAsk(t *testing.T) {
 			t.Errorf("%s%s: status %d, want %d; headers %v", c.host, c.path, w.Code, c.code, w.Header())
 		}
 	}
-	for address, refused := range map[string]bool{":7700": true, "0.0.0.0:7700": true, "127.0.0.1:0": false, "localhost:1": false, "[::1]:7700": false} {
-		if err := CheckAddress(address, ""); (err != nil) != refused {
+	for address, refused := range map[string]bool{":7700": false, "0.0.0.0:7700": true, "127.0.0.1:0": false, "localhost:1": false, "[::1]:7700": false} {
+		if _, err := Address(address, ""); (err != nil) != refused {
 			t.Errorf("%s without a token: %v", address, err)
 		}
-		if err := CheckAddress(address, "sesame"); err != nil {
+		if _, err := Address(address, "sesame"); err != nil {
 			t.Errorf("%s with a token: %v", address, err)
 		}
+	}
+	if got, err := Address(":7700", ""); got != "127.0.0.1:7700" || err != nil {
+		t.Errorf(":7700 without a token is %s, %v", got, err)
+	}
+}
+
+// What is wrong with a run stands in the answer, and nothing when nothing is.
+func TestHealth(t *testing.T) {
+	calm := runFolder(t, `{"step": 1, "reward": 0.5, "kl": 0.01}`+"\n")
+	if got := ask(serve(t, calm, ""), "localhost", "/api/health").Body.String(); strings.TrimSpace(got) != "[]" {
+		t.Errorf("a calm run: %s", got)
+	}
+	var lines strings.Builder
+	for step := 1; step <= 20; step++ {
+		fmt.Fprintf(&lines, `{"step": %d, "num_tokens": 9, "reward": 0.5, "kl": 2}`+"\n", step)
+	}
+	if got := ask(serve(t, runFolder(t, lines.String()), ""), "localhost", "/api/health").Body.String(); !strings.Contains(got, "nats a token away from the reference") {
+		t.Errorf("a run that is far from its reference: %s", got)
 	}
 }

@@ -43,6 +43,9 @@ func Open(dir string) (*Run, error) {
 	return nil, fmt.Errorf("%s holds no run (neither config.yaml nor metrics.jsonl): name the output_dir of a run", dir)
 }
 
+// At is the run that is going to write into the folder dir.
+func At(dir string) *Run { return &Run{Name: filepath.Base(filepath.Clean(dir)), dir: dir} }
+
 // Records returns the records of metrics.jsonl so far and the epoch, which changes when a resumed run has cut the file.
 // Only what was appended since the last call is read; a line without its end is left for the next call. The caller must
 // not change the records.

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+
+	"github.com/rubicon-rl/rubicon/trainer/health"
 )
 
 //go:embed page
@@ -21,7 +23,7 @@ const buckets = 800
 // policy lets the page load nothing but its own files, run no inline script and stand in no frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Handler serves the page of runs. With a token, every request must carry it (see CheckAddress); without one, only
+// Handler serves the page of runs. With a token, every request must carry it (see Address); without one, only
 // requests addressed to this machine by a loopback name are answered, so that no other site's page can read the runs.
 func Handler(runs []*Run, token string) (http.Handler, error) {
 	files, err := fs.Sub(bundle, "page")
@@ -35,19 +37,24 @@ func Handler(runs []*Run, token string) (http.Handler, error) {
 	mux.HandleFunc("GET /api/metrics", b.metrics)
 	mux.HandleFunc("GET /api/completions", b.completions)
 	mux.HandleFunc("GET /api/rubric", b.rubric)
+	mux.HandleFunc("GET /api/health", b.health)
 	return guard(mux, token), nil
 }
 
-// CheckAddress refuses an address that other machines can reach, unless there is a token.
-func CheckAddress(address, token string) error {
-	host, _, err := net.SplitHostPort(address)
+// Address is where to listen: :PORT is one of this machine alone, unless there is a token. Without one, an address that other machines can
+// reach is refused.
+func Address(address, token string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("address %q: %w: write it as HOST:PORT or :PORT", address, err)
+		return "", fmt.Errorf("address %q: %w: write it as HOST:PORT or :PORT", address, err)
+	}
+	if host == "" && token == "" {
+		return net.JoinHostPort("127.0.0.1", port), nil
 	}
 	if token == "" && !loopback(host) {
-		return fmt.Errorf("address %q can be reached from other machines: give a token too (--token), or listen on 127.0.0.1", address)
+		return "", fmt.Errorf("address %q can be reached from other machines: give a token too (--token), or listen on 127.0.0.1", address)
 	}
-	return nil
+	return address, nil
 }
 
 func loopback(host string) bool {
@@ -146,6 +153,30 @@ func (b board) rubric(w http.ResponseWriter, r *http.Request) {
 	}
 	events, err := run.Rubric()
 	reply(w, events, err)
+}
+
+// health answers with what is wrong with each run now, in sentences.
+func (b board) health(w http.ResponseWriter, _ *http.Request) {
+	type entry struct {
+		Run  string `json:"run"`
+		Text string `json:"text"`
+	}
+	out := []entry{}
+	for _, run := range b {
+		records, _, err := run.Records()
+		if err != nil {
+			reply(w, nil, err)
+			return
+		}
+		var m health.Monitor
+		for _, r := range records {
+			m.Observe(r)
+		}
+		for _, f := range m.Active() {
+			out = append(out, entry{run.Name, f.String()})
+		}
+	}
+	reply(w, out, nil)
 }
 
 func (b board) run(r *http.Request) (*Run, error) {

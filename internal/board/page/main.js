@@ -27,6 +27,9 @@ async function update() {
       item.style.color = colours[i % colours.length];
       return item;
     }));
+    const wrong = await get('api/health');
+    at('health').hidden = wrong.length === 0;
+    at('health').replaceChildren(...wrong.map((w) => element('li', '', `${w.run}: ${w.text}`)));
     completions.update(runs);
     if (at('rubric-run').options.length === 0) at('rubric-run').append(...runs.map((r, i) => new Option(r.name, i)));
     await rubric.update();
