@@ -1,4 +1,4 @@
-//go:build !linux || !(amd64 || arm64) || nocuda
+//go:build !linux || !(amd64 || arm64) || nocuda || nodl
 
 package dist
 
@@ -8,7 +8,7 @@ import (
 )
 
 func openMPI(func(string) string) (*abi, string, error) {
-	return nil, "", fmt.Errorf("this program opens MPI's library on linux/amd64 and linux/arm64 only, built without the tag nocuda; it is for %s/%s: set dist.backend to tcp",
+	return nil, "", fmt.Errorf("this program opens MPI's library on linux/amd64 and linux/arm64 only, built without the tags nocuda and nodl; it is for %s/%s: set dist.backend to tcp",
 		runtime.GOOS, runtime.GOARCH)
 }
 
