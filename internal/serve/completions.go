@@ -144,7 +144,7 @@ func (c *textReply) choice(i int) textChoice {
 	}
 	if c.ask.logProbs >= 0 {
 		one.LogProbs = &textLogProbs{}
-		if c.q.Echo {
+		if c.q.Echo && len(prompt) > 0 {
 			one.LogProbs.add(c.s, prompt[0], nil, nil)
 			for _, score := range c.scores[i/c.ask.n] {
 				one.LogProbs.add(c.s, score.Token, &score.LogP, score.Top)
