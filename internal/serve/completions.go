@@ -67,7 +67,7 @@ func (s *Server) readText(r *http.Request) (*textReply, error) {
 		n := min(16, s.o.MaxTokens) // OpenAI's default
 		q.MaxTokens = &n
 	}
-	c := &textReply{s: s, q: q, ask: ask{seed: q.Seed, logProbs: -1}}
+	c := &textReply{s: s, q: q, ask: ask{model: q.Model, seed: q.Seed, logProbs: -1}}
 	if c.ask.set, err = s.set(q.Model); err != nil {
 		return nil, err
 	}
