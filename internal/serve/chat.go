@@ -80,6 +80,9 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	if q.LogProbs || q.TopLogProbs > 0 {
 		a.logProbs = q.TopLogProbs
 	}
+	if err := q.checkTools(); err != nil {
+		return err
+	}
 	if a.constraint, err = q.constraint(s); err != nil {
 		return err
 	}

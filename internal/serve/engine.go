@@ -9,11 +9,17 @@ import (
 	"github.com/rubicon-rl/rubicon/policy"
 )
 
+// op is something that the engine is asked to do between two steps.
+type op struct {
+	do   func()
+	long bool // it computes
+}
+
 // engine is the goroutine that owns a model: it computes step after step, and between two steps what others ask of it.
 type engine struct {
 	model   *policy.Model
 	session *policy.Session
-	ops     chan func()
+	ops     chan op
 	stop    context.CancelFunc
 	over    chan struct{}
 
@@ -31,7 +37,7 @@ func startEngine(m *policy.Model, o policy.SessionOptions) (*engine, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	e := &engine{model: m, session: s, ops: make(chan func()), stop: stop, over: make(chan struct{}), calls: map[*call]bool{}}
+	e := &engine{model: m, session: s, ops: make(chan op), stop: stop, over: make(chan struct{}), calls: map[*call]bool{}}
 	go e.run(ctx)
 	return e, nil
 }
@@ -46,12 +52,7 @@ func (e *engine) run(ctx context.Context) {
 	defer close(e.over)
 	defer e.session.Close()
 	for ctx.Err() == nil {
-		select {
-		case op := <-e.ops:
-			op()
-			e.wake()
-		default:
-		}
+		e.attend()
 		more, err := e.session.Step(ctx)
 		if err != nil {
 			e.fail(err)
@@ -61,13 +62,29 @@ func (e *engine) run(ctx context.Context) {
 			continue
 		}
 		select {
-		case op := <-e.ops:
-			op()
+		case o := <-e.ops:
+			o.do()
 			e.wake()
 		case <-ctx.Done():
 		}
 	}
 	e.fail(errStopped)
+}
+
+// attend does what is asked before the next step: all that takes no time, and at most one thing that does.
+func (e *engine) attend() {
+	for {
+		select {
+		case o := <-e.ops:
+			o.do()
+			e.wake()
+			if o.long {
+				return
+			}
+		default:
+			return
+		}
+	}
 }
 
 // wake tries what waits.
@@ -93,13 +110,19 @@ func (e *engine) fail(err error) {
 // do has f called by the goroutine, and waits for it.
 func (e *engine) do(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
-	return e.ask(ctx, done, func() { done <- f() })
+	return e.ask(ctx, done, op{do: func() { done <- f() }})
+}
+
+// compute is do for what takes a while.
+func (e *engine) compute(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	return e.ask(ctx, done, op{do: func() { done <- f() }, long: true})
 }
 
 // wait has f called by the goroutine, again and again until it is true.
 func (e *engine) wait(ctx context.Context, f func() (bool, error)) error {
 	done := make(chan error, 1)
-	return e.ask(ctx, done, func() {
+	return e.ask(ctx, done, op{do: func() {
 		e.later = append(e.later, func() bool {
 			ok, err := f()
 			if ok || err != nil {
@@ -107,12 +130,12 @@ func (e *engine) wait(ctx context.Context, f func() (bool, error)) error {
 			}
 			return ok || err != nil
 		})
-	})
+	}})
 }
 
-func (e *engine) ask(ctx context.Context, done chan error, op func()) error {
+func (e *engine) ask(ctx context.Context, done chan error, o op) error {
 	select {
-	case e.ops <- op:
+	case e.ops <- o:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-e.over:
@@ -223,7 +246,7 @@ func (c *call) next(ctx context.Context) ([]policy.Event, error) {
 
 // embed returns the mean of the last hidden states of each of some texts, given as tokens.
 func (e *engine) embed(ctx context.Context, texts [][]int32, adapter string) (vectors [][]float32, err error) {
-	err = e.do(ctx, func() error {
+	err = e.compute(ctx, func() error {
 		for _, ids := range texts {
 			f := &policy.Forest{Segments: []policy.Segment{{Parent: policy.Root, Tokens: ids}}}
 			p, err := e.model.Forward(f, policy.ForwardOptions{Adapter: adapter, Pool: []bool{true}})
@@ -240,7 +263,7 @@ func (e *engine) embed(ctx context.Context, texts [][]int32, adapter string) (ve
 
 // score returns what the model says of each token of a text but the first.
 func (e *engine) score(ctx context.Context, ids []int32, adapter string, top int) (scores []policy.TokenScore, err error) {
-	err = e.do(ctx, func() (err error) {
+	err = e.compute(ctx, func() (err error) {
 		scores, err = e.model.ScoreTokens(ids, adapter, top)
 		return err
 	})

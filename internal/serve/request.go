@@ -182,6 +182,19 @@ func (q *chatRequest) chatPrompt(s *Server) ([]int32, error) {
 	return ids, nil
 }
 
+// checkTools refuses tools that are no list, and a choice of them that cannot be enforced.
+func (q *chatRequest) checkTools() error {
+	var list []json.RawMessage
+	if len(q.Tools) > 0 && json.Unmarshal(q.Tools, &list) != nil {
+		return wrong("tools", "tools is not a list")
+	}
+	switch string(q.ToolChoice) {
+	case "", "null", `"none"`, `"auto"`:
+		return nil
+	}
+	return wrong("tool_choice", "tool_choice %s is not supported: use auto or none", q.ToolChoice)
+}
+
 // tools says whether the policy may call tools.
 func (q *chatRequest) tools() bool {
 	empty := func(b json.RawMessage) bool {

@@ -320,6 +320,8 @@ func TestRefusals(t *testing.T) {
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "temperature": -1}`, 400, "temperature"},
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "top_logprobs": 21}`, 400, "top_logprobs"},
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "presence_penalty": 1}`, 400, "repetition_penalty"},
+		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "tools": 5}`, 400, "tools is not a list"},
+		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "tool_choice": "required"}`, 400, "use auto or none"},
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"1": 2}}`, 400, "logit_bias"},
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "xml"}}`, 400, "json_schema"},
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "nothing"}}}}`, 400, "JSON Schema"},
