@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,10 +75,17 @@ func (e *external) update(ctx context.Context, m *policy.Model, adapter string) 
 	if err := e.Load(ctx, name, dir); err != nil {
 		return err
 	}
-	old := e.live
 	e.live = name
-	if old == "" {
-		return nil
+	return e.clear()
+}
+
+// clear removes all adapters but the one that is live, those of a run that was killed too.
+func (e *external) clear() error {
+	list, err := os.ReadDir(e.dir)
+	for _, f := range list {
+		if f.Name() != e.live {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(e.dir, f.Name())))
+		}
 	}
-	return os.RemoveAll(filepath.Join(e.dir, old))
+	return err
 }
