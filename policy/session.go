@@ -77,6 +77,9 @@ type Ticket struct {
 // NewSession takes the memory of a session.
 func (m *Model) NewSession(o SessionOptions) (*Session, error) {
 	g := GenerateOptions{MaxBatch: o.MaxBatch, PrefillChunk: o.PrefillChunk}.withDefaults()
+	if g.MaxBatch < 1 || g.PrefillChunk < 1 {
+		return nil, fmt.Errorf("policy: a session with max batch %d and prefill chunk %d: give positive ones", g.MaxBatch, g.PrefillChunk)
+	}
 	if o.KVTokens < pageLen {
 		return nil, fmt.Errorf("policy: a session with a cache of %d tokens: give at least %d", o.KVTokens, pageLen)
 	}

@@ -81,6 +81,9 @@ func configFromTRLCommand() *cobra.Command {
 			"and of key=value arguments, which win. TRL's defaults hold for what is not written. What has no equal here is listed at the end.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if gpus < 1 {
+				return fmt.Errorf("--gpus is %d: give the number of GPUs on which TRL ran", gpus)
+			}
 			return convert(cmd, args, gpus, configs.FromTRL)
 		},
 	}

@@ -44,7 +44,6 @@ func launchCommand() *cobra.Command {
 		Long: "Start several processes on this machine that make one run. Each gets torchrun's environment (RANK, LOCAL_RANK, WORLD_SIZE, " +
 			"MASTER_ADDR, MASTER_PORT). An interrupt stops all of them with a checkpoint; if one fails, all end. For several machines, " +
 			"start it on each with --nnodes, --node-rank, --master-addr and --master-port.",
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l.args, l.stdout, l.stderr = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := l.check(); err != nil {
@@ -58,6 +57,7 @@ func launchCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows train or sft is theirs, also without --
 	f.IntVar(&l.nproc, "nproc", 0, "processes on this machine")
 	f.IntVar(&l.nodes, "nnodes", l.nodes, "machines")
 	f.IntVar(&l.node, "node-rank", 0, "number of this machine, from 0")
@@ -71,6 +71,8 @@ func launchCommand() *cobra.Command {
 func (l *launcher) check() error {
 	resumes := slices.ContainsFunc(l.args, func(a string) bool { return a == "--resume=auto" || a == "checkpoint.resume=auto" })
 	switch {
+	case len(l.args) == 0:
+		return errors.New("nothing to launch: say what, as in rubicon launch --nproc 2 -- train -c FILE")
 	case l.nproc < 1:
 		return errors.New("--nproc: set it to the number of processes on this machine")
 	case l.nodes < 1 || l.node < 0 || l.node >= l.nodes:

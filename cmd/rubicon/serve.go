@@ -69,7 +69,7 @@ as NAME. Prints the URL when it is ready. The first interrupt (or SIGTERM) refus
 
 // serve serves until ctx ends.
 func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) {
-	if err := f.checkAccess(); err != nil {
+	if err := errors.Join(f.checkAccess(), f.checkBounds()); err != nil {
 		return err
 	}
 	l, err := f.load(ctx)
@@ -124,6 +124,20 @@ func (f *serveFlags) checkAccess() error {
 	ip := net.ParseIP(f.host)
 	if local := f.host == "localhost" || ip != nil && ip.IsLoopback(); !local && f.options.APIKey == "" {
 		return fmt.Errorf("--host %s can be reached by others: set --api-key-env, or listen at 127.0.0.1", f.host)
+	}
+	return nil
+}
+
+// checkBounds refuses a server that could answer nothing.
+func (f *serveFlags) checkBounds() error {
+	o := &f.options
+	if min(int64(o.Session.MaxBatch), int64(o.MaxTokens), int64(o.MaxQueue), o.MaxBody, int64(o.Timeout)) < 1 || o.Session.KVTokens < 0 {
+		return errors.New("--max-num-seqs, --max-tokens, --max-queue, --max-body and --timeout must be above 0, --kv-tokens not below it")
+	}
+	if o.Adapters != "" {
+		if info, err := os.Stat(o.Adapters); err != nil || !info.IsDir() {
+			return fmt.Errorf("--lora-dir %s is not a folder: make it, or leave the option out", o.Adapters)
+		}
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// patience is how long a client may take to read a piece of an answer.
+// patience is how long a client may take to read an answer, or a piece of a stream.
 const patience = 30 * time.Second
 
 // answer is what a client is sent.
@@ -37,6 +37,7 @@ func (a *answer) json(v any) error {
 
 func (a *answer) send(status int, kind string, body []byte) {
 	a.Header().Set("Content-Type", kind)
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(patience))
 	a.WriteHeader(status)
 	_, _ = a.Write(body) // the client may be gone
 }

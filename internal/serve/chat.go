@@ -67,7 +67,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	if q.MaxCompletionTokens != nil {
 		q.MaxTokens = q.MaxCompletionTokens
 	}
-	a := ask{seed: q.Seed, logProbs: -1}
+	a := ask{model: q.Model, seed: q.Seed, logProbs: -1}
 	if a.set, err = s.set(q.Model); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (s *Server) readText(r *http.Request) (*textReply, error) {
 		n := min(16, s.o.MaxTokens) // OpenAI's default
 		q.MaxTokens = &n
 	}
-	c := &textReply{s: s, q: q, ask: ask{seed: q.Seed, logProbs: -1}}
+	c := &textReply{s: s, q: q, ask: ask{model: q.Model, seed: q.Seed, logProbs: -1}}
 	if c.ask.set, err = s.set(q.Model); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (c *textReply) choice(i int) textChoice {
 	}
 	if c.ask.logProbs >= 0 {
 		one.LogProbs = &textLogProbs{}
-		if c.q.Echo {
+		if c.q.Echo && len(prompt) > 0 {
 			one.LogProbs.add(c.s, prompt[0], nil, nil)
 			for _, score := range c.scores[i/c.ask.n] {
 				one.LogProbs.add(c.s, score.Token, &score.LogP, score.Top)

@@ -157,8 +157,8 @@ func (e *engine) generate(ctx context.Context, a policy.Asked) (*call, error) {
 		}
 		return err
 	})
-	if err != nil && c.ticket != nil { // the caller left while it was taken in
-		e.cancel(c)
+	if err != nil {
+		e.cancel(c) // the caller may have left while it was taken in
 	}
 	return c, err
 }

@@ -24,7 +24,8 @@ type ask struct {
 	params     policy.SamplingParams
 	logProbs   int // alternatives; -1: no log-probabilities
 	constraint policy.Constraint
-	set        string // of the adapter
+	model      string // as the request names it
+	set        string // of its adapter
 	seed       *int64
 }
 
@@ -45,6 +46,9 @@ func (s *Server) begin(ctx context.Context, a ask) (*generation, error) {
 		})
 		if err != nil {
 			g.end()
+			if _, gone := s.set(a.model); gone != nil { // its adapter was unloaded before its turn came
+				return nil, gone
+			}
 			if ctx.Err() == nil && err != errStopped {
 				err = wrong("", "%v", err)
 			}

@@ -94,7 +94,7 @@ func read[T any](r *http.Request) (*T, error) {
 	v := new(T)
 	if err := json.Unmarshal(body, v); err != nil {
 		var field *json.UnmarshalTypeError
-		if errors.As(err, &field) {
+		if errors.As(err, &field) && field.Field != "" {
 			name := field.Field[strings.LastIndexByte(field.Field, '.')+1:]
 			return nil, wrong(name, "%s is a JSON %s: another type is wanted", name, field.Value)
 		}

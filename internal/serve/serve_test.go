@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -322,6 +323,7 @@ func TestRefusals(t *testing.T) {
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"1": 2}}`, 400, "logit_bias"},
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "xml"}}`, 400, "json_schema"},
 		{"/chat/completions", `{"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "nothing"}}}}`, 400, "JSON Schema"},
+		{"/completions", `[]`, 400, "not the JSON object"},
 		{"/completions", `{}`, 400, "prompt is missing"},
 		{"/completions", `{"prompt": {"a": 1}}`, 400, "neither a text"},
 		{"/completions", `{"prompt": [1, 99999999]}`, 400, "not in the vocabulary"},
@@ -334,6 +336,7 @@ func TestRefusals(t *testing.T) {
 		{"/completions", `{"prompt": "` + strings.Repeat("a", 1<<20) + `"}`, 413, "longer than"},
 		{"/embeddings", `{"input": "a", "encoding_format": "int8"}`, 400, "float or base64"},
 		{"/embeddings", `{"input": ""}`, 400, "0 tokens"},
+		{"/completions", `{"prompt": ["a", "b", "c"], "n": 128}`, 400, "--max-queue"},
 		{"/load_lora_adapter", `{"lora_name": "a", "lora_path": "b"}`, 403, "--lora-dir"},
 		{"/nowhere", `{}`, 404, "there is no POST /v1/nowhere"},
 	} {
@@ -501,6 +504,35 @@ func TestAdapters(t *testing.T) {
 	must(t, err)
 	if !slices.Equal(got.Choices[0].TokenIDs, want[0][0].Tokens) {
 		t.Errorf("%v, want the adapter's %v", got.Choices[0].TokenIDs, want[0][0].Tokens)
+	}
+}
+
+// Of those who load an adapter under one name at the same time one does, and the others leave nothing behind.
+func TestAdapterIsLoadedOnce(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.CopyFS(filepath.Join(dir, "one"), os.DirFS(golden.Path("lora", "qwen2-all-plain", "adapter"))))
+	b := start(t, func(o *Options) { o.Adapters = dir })
+	var all sync.WaitGroup
+	var loaded atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			if status, _ := b.post(t, "/load_lora_adapter", `{"lora_name": "a", "lora_path": "one"}`); status == http.StatusOK {
+				loaded.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if loaded.Load() != 1 || b.loads != 1 {
+		t.Errorf("%d of 8 were told that it is loaded, and it was %d times", loaded.Load(), b.loads)
+	}
+}
+
+// An empty prompt has no first token to echo.
+func TestEchoOfAnEmptyPrompt(t *testing.T) {
+	b := start(t, nil)
+	got := ask200[textAnswer](t, b, "/completions", `{"prompt": ["a b", ""], "echo": true, "logprobs": 1, "max_tokens": 0}`)
+	if len(got.Choices) != 2 || got.Choices[1].Text != "" || len(got.Choices[1].LogProbs.Tokens) != 0 {
+		t.Errorf("%+v", got.Choices)
 	}
 }
 

@@ -45,7 +45,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	adapters map[string]string // adapter sets by the name that requests have
-	loads    int               // how many adapters were ever loaded
+	loads    int               // how many adapters were ever loaded; of the engine's goroutine
 	asked    uint64            // requests without a seed
 	flying   int               // choices in flight
 	draining bool
@@ -145,10 +145,12 @@ func (s *Server) enter(choices int) error {
 	switch {
 	case s.draining:
 		return errStopped
+	case choices > s.o.MaxQueue:
+		return wrong("n", "the request is for %d completions, this server takes at most %d at a time: ask for fewer, or start it with a larger --max-queue", choices, s.o.MaxQueue)
 	case s.flying+choices > s.o.MaxQueue:
 		s.metrics.refused()
 		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", code: "queue_full",
-			text: fmt.Sprintf("%d completions are in flight, which is as many as this server takes: try again", s.flying)}
+			text: fmt.Sprintf("%d completions are in flight of the %d that this server takes: try again", s.flying, s.o.MaxQueue)}
 	}
 	s.flying += choices
 	return nil
@@ -202,22 +204,25 @@ func (s *Server) set(model string) (string, error) {
 
 // Load loads an adapter from a PEFT folder under a name.
 func (s *Server) Load(ctx context.Context, name, dir string) error {
-	s.mu.Lock()
-	_, there := s.adapters[name]
-	s.loads++
-	set := fmt.Sprintf("%s@%d", name, s.loads) // a name may come again while the last of its requests are answered
-	s.mu.Unlock()
-	if name == "" || name == s.o.Name || there {
+	if name == "" {
+		return wrong("lora_name", "lora_name is missing")
+	}
+	if s.o.Check != nil {
+		if err := s.o.Check(dir); err != nil {
+			return wrong("lora_path", "%v", err)
+		}
+	}
+	return s.engine.do(ctx, func() error { return s.adopt(name, dir) })
+}
+
+// adopt is called by the engine's goroutine, so that of those who load under one name at the same time the first gets it.
+func (s *Server) adopt(name, dir string) error {
+	if _, err := s.set(name); err == nil {
 		return wrong("lora_name", "there is a model %q already: unload it first, or take another name", name)
 	}
-	var err error
-	if s.o.Check != nil {
-		err = s.o.Check(dir)
-	}
-	if err == nil {
-		err = s.engine.do(ctx, func() error { return s.o.Model.LoadAdapter(set, dir) })
-	}
-	if err != nil {
+	s.loads++
+	set := fmt.Sprintf("%s@%d", name, s.loads) // a name may come again while the last of its requests are answered
+	if err := s.o.Model.LoadAdapter(set, dir); err != nil {
 		return wrong("lora_path", "%v", err)
 	}
 	s.mu.Lock()
