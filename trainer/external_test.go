@@ -6,10 +6,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rubicon-rl/rubicon/internal/cpu"
+	"github.com/rubicon-rl/rubicon/internal/dist"
 	"github.com/rubicon-rl/rubicon/internal/golden"
 	"github.com/rubicon-rl/rubicon/internal/remote"
 	"github.com/rubicon-rl/rubicon/internal/serve"
@@ -53,6 +55,7 @@ func TestStepsOnAServer(t *testing.T) {
 	tr, err := New(p, Task{Prompts: prompts(8), HeldOut: prompts(2), Provider: &parityReward{}, Name: "parity", Reference: Reference{Model: p.Model}, Engine: e})
 	check(t, err)
 	t.Cleanup(func() { tr.Close() })
+	check(t, os.MkdirAll(filepath.Join(dir, "rollout", "of-a-killed-run"), 0o755))
 	check(t, tr.Run(t.Context()))
 	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 	check(t, err)
@@ -74,7 +77,24 @@ func TestStepsOnAServer(t *testing.T) {
 	}
 	kept, err := os.ReadDir(filepath.Join(dir, "rollout"))
 	check(t, err)
-	if len(kept) != 1 {
+	if len(kept) != 1 || kept[0].Name() == "of-a-killed-run" {
 		t.Errorf("adapters kept for the server: %v, want the last one", kept)
+	}
+}
+
+// two is a link of the first of two processes, which nothing is sent over.
+type two struct{ dist.Link }
+
+func (two) Rank() int  { return 0 }
+func (two) World() int { return 2 }
+
+// Servers sample for a run of one process: of two, each would have them load its own adapters.
+func TestServersServeOneProcess(t *testing.T) {
+	p := parts(t, "num_generations=2", "per_device_train_batch_size=2", "max_steps=1", "rollout.engine=openai", "rollout.server.urls=[x]", "output_dir="+t.TempDir())
+	p.Group = dist.NewGroup(two{}, time.Minute)
+	e, err := remote.New(remote.Options{URLs: []string{"x"}})
+	check(t, err)
+	if _, err := New(p, Task{Prompts: prompts(8), Provider: &parityReward{}, Engine: e}); err == nil || !strings.Contains(err.Error(), "serves runs of one process, this one has 2") {
+		t.Errorf("a run of two processes: %v", err)
 	}
 }
