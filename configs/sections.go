@@ -75,8 +75,19 @@ type Sampling struct {
 // Rollout is the sampling of training completions.
 type Rollout struct {
 	Sampling `yaml:",inline"`
-	MaxBatch int `yaml:"max_batch" min:"0" doc:"Completions sampled at the same time. 0: up to 64. Changes memory and speed, never the samples."`
-	KVTokens int `yaml:"kv_tokens" min:"0" doc:"Size of the key/value cache, tokens. 0: what the completions sampled at the same time can need."`
+	MaxBatch int           `yaml:"max_batch" min:"0" doc:"Completions sampled at the same time. 0: up to 64. Changes memory and speed, never the samples."`
+	KVTokens int           `yaml:"kv_tokens" min:"0" doc:"Size of the key/value cache, tokens. 0: what the completions sampled at the same time can need."`
+	Engine   string        `yaml:"engine" enum:"local|openai" doc:"Who samples, held-out completions too. local: the run's own model. openai: the servers of rollout.server, rubicon serve or vLLM, which are given each new adapter; docs/engines.md."`
+	Server   RolloutServer `yaml:"server" doc:"The servers of engine openai."`
+}
+
+// RolloutServer is servers that sample.
+type RolloutServer struct {
+	URLs           []string `yaml:"urls" doc:"Base URLs of servers of the same base model, up to and with /v1. They have to see the folder rollout in the run's folder under the same path."`
+	APIKeyEnv      string   `yaml:"api_key_env" doc:"Environment variable with their key. Empty: no key is sent."`
+	Timeout        float64  `yaml:"timeout" above:"0" doc:"Longest time for the completions of one prompt, seconds."`
+	MaxConcurrency int      `yaml:"max_concurrency" min:"1" doc:"Prompts in flight."`
+	MaxRetries     int      `yaml:"max_retries" min:"0" doc:"Further tries of a prompt after 429, a 5xx, a time-out, a network error or an adapter that a server has lost, each at the next server."`
 }
 
 // Optim is the optimiser and the size and number of its steps.

@@ -48,6 +48,7 @@ func (c *Config) faults() []Fault {
 	fs.model(c)
 	fs.grpo(c)
 	fs.sampling(c)
+	fs.engine(c)
 	fs.optim(c)
 	fs.schedule(c.Optim)
 	fs.reward(c.Reward)
@@ -149,6 +150,23 @@ func (fs *faulty) sampling(c *Config) {
 	greedy := c.Eval.Temperature == 0
 	fs.check(!greedy || c.Eval.NumGenerationsEval <= 1, "eval.num_generations_eval",
 		"is %d, but eval.temperature 0 samples the same completion each time: set eval.temperature above 0", c.Eval.NumGenerationsEval)
+}
+
+// engine checks what servers that sample ask of a run.
+func (fs *faulty) engine(c *Config) {
+	r := c.Rollout
+	if r.Engine != "openai" {
+		return
+	}
+	fs.check(len(r.Server.URLs) > 0 && !slices.Contains(r.Server.URLs, ""), "rollout.server.urls", "names no server: set it to the URLs of rubicon serve or vLLM")
+	fs.check(c.Model.Trainable == "lora", "rollout.engine", "is openai, but servers are given adapters only: set model.trainable to lora")
+	fs.check(c.Env.Kind == "", "rollout.engine", "is openai, which samples single turns: set it to local for env.kind %s", c.Env.Kind)
+	const raw = "is %v, but servers say log-probabilities before it: set it to %v for rollout.engine openai"
+	fs.check(r.Temperature == 1, "rollout.temperature", raw, r.Temperature, 1)
+	fs.check(r.TopP == 1, "rollout.top_p", raw, r.TopP, 1)
+	fs.check(r.TopK == 0, "rollout.top_k", raw, r.TopK, 0)
+	fs.check(r.MinP == 0, "rollout.min_p", raw, r.MinP, 0)
+	fs.check(r.RepetitionPenalty == 1, "rollout.repetition_penalty", raw, r.RepetitionPenalty, 1)
 }
 
 func (fs *faulty) optim(c *Config) {

@@ -4,6 +4,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,6 +45,7 @@ type Task struct {
 	Judge            rewards.Drawer // what the judge that the provider asks did since it was last looked at; may be nil
 	Auditor          Auditor        // of that judge; may be nil
 	Episodes         *Episodes      // nil: completions have one turn
+	Engine           Engine         // samples in place of the run's model, for a single process; nil: the model does
 	Reference        Reference
 	Benchmarks       []Measured   // measured when held-out prompts are
 	Conversation     Conversation // how their questions are written
@@ -77,8 +79,11 @@ func New(p Parts, in Task) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	invariant := p.Device.Info().Invariant
-	if !invariant {
+	if in.Engine != nil && p.Group.World() > 1 {
+		return nil, fmt.Errorf("rollout.engine %s serves runs of one process, this one has %d: set it to local", cfg.Rollout.Engine, p.Group.World())
+	}
+	same := p.Device.Info().Invariant && in.Engine == nil
+	if !same {
 		if err := cfg.GRPO.ValidateSampler(); err != nil {
 			return nil, err
 		}
@@ -92,10 +97,15 @@ func New(p Parts, in Task) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{
-		core: c, sampled: !invariant, exact: invariant && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
+		core: c, sampled: !same, exact: same && dropout == 0, objective: objective, batching: batching, entropy: grpo.NewEntropyControl(cfg.GRPO),
 		rollouts: Rollouts{Config: cfg, Model: p.Model, Adapter: p.Adapter, Tokenizer: p.Tokenizer, Provider: in.Provider, Name: in.Name, Lock: p.Lock, Episodes: in.Episodes, Group: p.Group},
 		Prompts:  in.Prompts, HeldOut: in.HeldOut, Reference: in.Reference, judge: in.Judge, auditor: in.Auditor, patience: scoringPatience,
 		benchmarks: in.Benchmarks, conversation: in.Conversation,
+	}
+	if in.Engine != nil {
+		if t.rollouts.external, err = newExternal(in.Engine, c.dir.join("rollout")); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
 	}
 	t.state.Data = fingerprint(len(in.Prompts), func(i int) []int32 { return in.Prompts[i].Tokens })
 	t.state.Cursor = data.NewCursor(len(in.Prompts), cfg.Data.Shuffle, dataSeed(cfg))

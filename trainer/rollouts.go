@@ -26,6 +26,7 @@ type Rollouts struct {
 	Lock      sync.Locker // as in Parts
 	Episodes  *Episodes   // nil: completions have one turn
 	Group     *dist.Group // shares the prompts; its rank 0 alone has the provider
+	external  *external   // samples in place of Model; nil: Model does
 }
 
 // asking runs f, which may use the model for a judge of its own.
@@ -77,9 +78,7 @@ func (r *Rollouts) sample(ctx context.Context, prompts []*grpo.Prompt, n int, s 
 			params.MaxNewTokens = min(params.MaxNewTokens, e.MaxTurnLength)
 		}
 	}
-	samples, err := r.Model.Generate(ctx, reqs, policy.GenerateOptions{
-		Adapter: r.Adapter, MaxBatch: r.Config.Rollout.MaxBatch, KVTokens: r.Config.Rollout.KVTokens, SamplingParams: params,
-	})
+	samples, err := r.generate(ctx, reqs, params)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +97,16 @@ func (r *Rollouts) sample(ctx context.Context, prompts []*grpo.Prompt, n int, s 
 		}
 	}
 	return groups, nil
+}
+
+// generate samples on the run's model, or on the engine that does so in its place.
+func (r *Rollouts) generate(ctx context.Context, reqs []policy.Request, p policy.SamplingParams) ([][]policy.Sample, error) {
+	if r.external != nil {
+		return r.external.sample(ctx, r.Model, r.Adapter, reqs, p)
+	}
+	return r.Model.Generate(ctx, reqs, policy.GenerateOptions{
+		Adapter: r.Adapter, MaxBatch: r.Config.Rollout.MaxBatch, KVTokens: r.Config.Rollout.KVTokens, SamplingParams: p,
+	})
 }
 
 func (r *Rollouts) sampling(s configs.Sampling) policy.SamplingParams {

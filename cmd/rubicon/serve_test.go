@@ -31,8 +31,9 @@ func TestServeScripts(t *testing.T) {
 	check(t, err)
 	tok, err := token.Load(dir)
 	check(t, err)
+	work := t.TempDir()
 	s, err := serve.New(serve.Options{
-		Model: m, Tokenizer: tok, Name: "q", EOS: trainer.EOS(m.Config(), tok), Session: policy.SessionOptions{KVTokens: 1 << 14}, Now: time.Now,
+		Adapters: work, Model: m, Tokenizer: tok, Name: "q", EOS: trainer.EOS(m.Config(), tok), Session: policy.SessionOptions{KVTokens: 1 << 14}, Now: time.Now,
 		APIKey: "secret", MaxTokens: 4096, MaxQueue: 100, MaxBody: 1 << 20, Timeout: time.Minute,
 	})
 	check(t, err)
@@ -44,10 +45,12 @@ func TestServeScripts(t *testing.T) {
 		check(t, dev.Close())
 	})
 	testscript.Run(t, testscript.Params{
-		Files: []string{"testdata/serve.txtar"},
+		Files:       []string{"testdata/serve.txtar"},
+		WorkdirRoot: work,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("RUBICON_LIBCUDA", "/nowhere/libcuda.so.1")
 			e.Setenv("SERVE", server.URL+"/v1")
+			e.Setenv("MODEL", dir)
 			e.Setenv("DEMO", golden.Path("..", "..", "..", "configs", "quickstart-amaris.yaml"))
 			e.Setenv("XDG_CACHE_HOME", e.Getenv("WORK")+"/cache")
 			return nil

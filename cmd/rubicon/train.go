@@ -145,6 +145,9 @@ func (r *openedRun) trainer(ctx context.Context) (*trainer.Trainer, error) {
 	if task.Reference, err = openReference(ctx, r.Config, r.Device, r.Model); err != nil {
 		return nil, fmt.Errorf("reference policy: %w", err)
 	}
+	if task.Engine, err = r.engine(); err != nil {
+		return nil, err
+	}
 	return trainer.New(r.Parts, task)
 }
 

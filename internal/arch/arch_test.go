@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"internal/llm":              {"rewards", "internal/suggest"},
 	"internal/local":            {"internal/llm", "policy"},
 	"internal/minilm":           {"internal/device", "policy/safetensors"},
+	"internal/remote":           {"policy"},
 	"internal/options":          {"internal/suggest"},
 	"internal/suggest":          {},
 	"internal/device/reference": {"internal/device"},
