@@ -56,7 +56,7 @@ func (p *played) reply(ctx context.Context, turn []int32) (policy.Reply, error) 
 	if err != nil {
 		return policy.Reply{}, err
 	}
-	step := grpo.Step{Said: said, Action: o.Action, Kind: string(o.Kind)}
+	step := grpo.Step{Said: said, Action: o.Action, Kind: string(o.Kind), Verdict: o.Verdict}
 	for i, m := range o.Messages {
 		if i > 0 {
 			step.Observation += "\n"

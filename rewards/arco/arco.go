@@ -187,7 +187,7 @@ func (p *Provider) episodes(groups []grpo.Group, scores []rewards.Score) ([]Epis
 				e.Steps = []Move{{Action: c.Text}}
 			} else {
 				for _, s := range c.Episode.Steps {
-					e.Steps = append(e.Steps, Move{said(s), s.Observation})
+					e.Steps = append(e.Steps, Move{said(s), s.Observation, s.Verdict})
 				}
 			}
 			list, keys = append(list, e), append(keys, keyOf(g.Prompt, c))

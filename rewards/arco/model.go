@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
@@ -41,15 +40,6 @@ type Judged struct {
 	from   int     // where that begins
 	unread bool    // what was written is no rubric
 	cut    bool    // the prompt was too long for the model's context
-}
-
-// Score is the step's: the mean over its criteria (eq. 3).
-func (j Judged) Score() float64 {
-	sum := 0.0
-	for _, s := range j.Scores {
-		sum += s
-	}
-	return sum / math.Max(1, float64(len(j.Scores)))
 }
 
 // newModel adds the rubric model's adapter to a base, and makes its head.
