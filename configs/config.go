@@ -41,6 +41,7 @@ func Default() *Config {
 			Shuffle: true, OnBadRow: "fail", OnLongPrompt: "fail", MaxLength: 1024,
 		},
 		Rollout: Rollout{Sampling: sampling},
+		Env:     Env{Retries: 2},
 		GRPO:    grpo.Default(),
 		Optim: Optim{
 			PerDeviceTrainBatchSize: 8, GradientAccumulationSteps: 1, MaxSteps: -1, NumTrainEpochs: 3,

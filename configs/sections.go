@@ -184,6 +184,7 @@ type Env struct {
 	Kind          string         `yaml:"kind" enum:"|qa|tools" doc:"Environment. Empty: none, a completion is one turn. qa: multi-hop questions, with Search[words] over each row's own paragraphs and Finish[answer]. tools: questions that are answered with tools in OpenAI's function format."`
 	Options       map[string]any `yaml:"options" doc:"The environment's own settings; docs/environments.md lists them."`
 	MaxTurnLength int            `yaml:"max_turn_length" min:"0" doc:"Longest turn, tokens. 0: what max_completion_length leaves, which bounds a whole episode with the observations in it."`
+	Retries       int            `yaml:"retries" min:"0" doc:"Further tries of a turn at which the environment itself fails. Then the episode is given up: it is not scored, and counted in episode/lost_frac."`
 }
 
 // Dist has no settings yet.

@@ -33,6 +33,7 @@ type Episode struct {
 	Steps   []Step
 	Outcome map[string]float64 // what the environment says has become of it, by name
 	Valued  bool               // the steps have values
+	Lost    string             // why the environment could not play it to its end; then it is not scored. "": it could
 }
 
 // Step is a turn of the policy, its tokens [Start, End) of the completion, and what followed it.

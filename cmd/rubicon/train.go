@@ -99,6 +99,9 @@ func train(ctx context.Context, c *configs.Config, dry bool, stop <-chan struct{
 // task reads the data and opens the reward of a GRPO run.
 func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 	c := r.Config
+	if err := needsEpisodes(c); err != nil {
+		return task, err
+	}
 	if task.Prompts, err = r.prompts(c.Data.TrainFiles, 0); err != nil {
 		return task, fmt.Errorf("training data: %w", err)
 	}
