@@ -67,5 +67,6 @@ func (t *Trainer) learn(ctx context.Context, groups []grpo.Group) error {
 	if !ok || len(groups) == 0 {
 		return nil
 	}
+	defer t.clock("timing_s/learn", t.Now())
 	return t.rollouts.asking(func() error { return l.Learn(ctx, t.state.Step, groups) })
 }

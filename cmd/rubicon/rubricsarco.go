@@ -56,6 +56,7 @@ type arcoReport struct {
 	Width    arco.Width               `json:"width"`
 	Known    int                      `json:"known"`              // steps of which the environment tells whether they were right
 	StepAUC  *float64                 `json:"step_auc,omitempty"` // of their scores; nil: there are not both kinds
+	Clocks   map[string]*stageClock   `json:"clocks,omitempty"`
 	Bindings map[string]*arco.Binding `json:"bindings,omitempty"`
 }
 
@@ -78,6 +79,9 @@ func (q *arcoQuery) run(ctx context.Context, run string, out, talk io.Writer) (e
 		return err
 	}
 	r.Known, r.StepAUC = stepAUC(episodes, marks)
+	if r.Clocks, err = stageClocks(run); err != nil {
+		return err
+	}
 	if len(q.files) > 0 {
 		c, err := loadConfig(q.files, nil, talk)
 		if err != nil {
@@ -105,6 +109,7 @@ func (r arcoReport) Print(out io.Writer) error {
 	if r.StepAUC != nil {
 		fmt.Fprintf(&b, "\nAUC of the scores of right steps against wrong ones: %.3f (%d steps)\n", *r.StepAUC, r.Known)
 	}
+	printClocks(&b, r.Clocks)
 	if len(r.Bindings) > 0 {
 		b.WriteString("\n| steps | Bind | Spec | asked about | unanswered |\n|---|---|---|---|---|\n")
 	}
