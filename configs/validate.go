@@ -50,6 +50,7 @@ func (c *Config) faults() []Fault {
 	fs.sampling(c)
 	fs.optim(c)
 	fs.schedule(c.Optim)
+	fs.stages(c)
 	fs.reward(c.Reward)
 	fs.checkpoint(c)
 	return fs

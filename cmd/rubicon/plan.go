@@ -24,7 +24,7 @@ func grpoMemory(c *configs.Config, b grpo.Batching, prompts, heldOut []grpo.Prom
 	o.Scored = b.PerDevice * c.Rollout.MaxCompletionLength
 	o.Tokens = o.Scored + min(b.PerDevice, b.Prompts)*longest
 	copied := c.Model.Trainable == "full" || c.Model.Adapter != "" && c.GRPO.Reference == "initial"
-	if c.GRPO.NeedsReference() && copied {
+	if c.NeedsReference() && copied {
 		o.Frozen = 1
 	}
 	o.Generate = policy.GenerateOptions{MaxBatch: c.Rollout.MaxBatch, KVTokens: c.Rollout.KVTokens}

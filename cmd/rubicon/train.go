@@ -191,7 +191,7 @@ func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (e
 func (r *openedRun) bind(ctx context.Context) error {
 	r.embedders.bind(r.Model)
 	if p, ok := r.reward.Provider.(*arco.Provider); ok {
-		if c := r.Config; c.Env.Kind != "" && c.GRPO.KLInReward && c.GRPO.Beta != 0 {
+		if c := r.Config; c.Env.Kind != "" && c.GRPO.KLInReward && c.NeedsReference() {
 			return errors.New("grpo.kl_in_reward: the advantages of turns that arco values are made of those values, not of the reward, so that the KL would be lost: set it to false")
 		}
 		own := arco.Base{Model: r.Model, Tokenizer: r.Tokenizer, EOS: trainer.EOS(r.shape, r.Tokenizer), Moves: r.Config.Model.Trainable == "full"}
