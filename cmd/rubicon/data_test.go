@@ -24,7 +24,7 @@ func toolTokenizer(t *testing.T) *token.Tokenizer {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "tokenizer_config.json")
-	var settings map[string]any
+	settings := map[string]any{}
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(text, &settings)
