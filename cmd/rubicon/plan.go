@@ -20,6 +20,11 @@ func grpoMemory(c *configs.Config, b grpo.Batching, prompts, heldOut []grpo.Prom
 			longest = max(longest, len(set[i].Tokens))
 		}
 	}
+	for _, s := range c.Optim.Stages { // the largest counts; one that does not fit together is refused elsewhere
+		if x, err := c.At(s.FromStep).Batching(b.World); err == nil {
+			b.Prompts, b.GenerationBatch = max(b.Prompts, x.Prompts), max(b.GenerationBatch, x.GenerationBatch)
+		}
+	}
 	o := commonMemory(c)
 	o.Scored = b.PerDevice * c.Rollout.MaxCompletionLength
 	o.Tokens = o.Scored + min(b.PerDevice, b.Prompts)*longest
