@@ -76,8 +76,9 @@ func TestPlanSaysThatSamplesWait(t *testing.T) {
 // The plan is for the stage that takes most: eight prompts of ten tokens with one completion each, after two with four.
 func TestPlanOfStages(t *testing.T) {
 	c := configs.Default()
-	c.Optim.PerDeviceTrainBatchSize, c.GRPO.NumGenerations, c.Optim.Stages = 8, 4, []configs.Stage{{FromStep: 3, NumGenerations: new(int)}}
-	*c.Optim.Stages[0].NumGenerations = 1
+	one, alone := 1, "reinforce_pp"
+	c.Optim.PerDeviceTrainBatchSize, c.GRPO.NumGenerations = 8, 4
+	c.Optim.Stages = []configs.Stage{{FromStep: 3, NumGenerations: &one, Advantage: &alone}}
 	c.Rollout.MaxCompletionLength = 100
 	b, err := c.Batching(1)
 	if err != nil {
