@@ -41,6 +41,7 @@ func Default() *Config {
 			Shuffle: true, OnBadRow: "fail", OnLongPrompt: "fail", MaxLength: 1024,
 		},
 		Rollout: Rollout{Sampling: sampling, Engine: "local", Server: RolloutServer{Timeout: 600, MaxConcurrency: 64, MaxRetries: 6}},
+		Env:     Env{Retries: 2},
 		GRPO:    grpo.Default(),
 		Optim: Optim{
 			PerDeviceTrainBatchSize: 8, GradientAccumulationSteps: 1, MaxSteps: -1, NumTrainEpochs: 3,

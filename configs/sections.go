@@ -106,6 +106,16 @@ type Optim struct {
 	AdamEpsilon               float64           `yaml:"adam_epsilon" above:"0" doc:"AdamW's epsilon."`
 	MaxGradNorm               float64           `yaml:"max_grad_norm" min:"0" doc:"The gradient is scaled down to this L2 norm. 0: never."`
 	MaxBadSteps               int               `yaml:"max_bad_steps" min:"1" doc:"Steps in a row with a loss or gradient that is not finite after which the run stops. Such a step changes nothing and writes down its batch."`
+	Stages                    []Stage           `yaml:"stages" doc:"Settings that change in the course of the run: a list of {from_step, learning_rate, num_generations, advantage, beta}; what a stage leaves out is as the sections say. Needs max_steps."`
+}
+
+// Stage is what changes from a step on, until the next stage; nil: as the sections say.
+type Stage struct {
+	FromStep       int      `yaml:"from_step" doc:"Steps that are made before it."`
+	LearningRate   *float64 `yaml:"learning_rate" doc:"optim.learning_rate, whose course goes on."`
+	NumGenerations *int     `yaml:"num_generations" doc:"grpo.num_generations; the batch stays as large."`
+	Advantage      *string  `yaml:"advantage" doc:"grpo.advantage."`
+	Beta           *float64 `yaml:"beta" doc:"grpo.beta."`
 }
 
 // LRSchedulerKwargs are the settings of single schedules; nil: transformers' default.
@@ -203,6 +213,7 @@ type Env struct {
 	Kind          string         `yaml:"kind" enum:"|qa|tools" doc:"Environment. Empty: none, a completion is one turn. qa: multi-hop questions, with Search[words] over each row's own paragraphs and Finish[answer]. tools: questions that are answered with tools in OpenAI's function format."`
 	Options       map[string]any `yaml:"options" doc:"The environment's own settings; docs/environments.md lists them."`
 	MaxTurnLength int            `yaml:"max_turn_length" min:"0" doc:"Longest turn, tokens. 0: what max_completion_length leaves, which bounds a whole episode with the observations in it."`
+	Retries       int            `yaml:"retries" min:"0" doc:"Further tries of a turn at which the environment itself fails. Then the episode is given up: it is not scored, and counted in episode/lost_frac."`
 }
 
 // Dist is how the processes of a run are connected. How many there are, and which is which, the launcher says.

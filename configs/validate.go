@@ -51,6 +51,7 @@ func (c *Config) faults() []Fault {
 	fs.engine(c)
 	fs.optim(c)
 	fs.schedule(c.Optim)
+	fs.stages(c)
 	fs.reward(c.Reward)
 	fs.judge(c.Judge)
 	fs.track(c.Track)

@@ -107,13 +107,13 @@ func (w *Window) Flush() map[string]float64 {
 	return out
 }
 
-// LengthMetrics are TRL's completions/* metrics of all sampled groups. A completion's length is its number of tokens,
-// observations included; terminated ones are those that no limit cut.
+// LengthMetrics are TRL's completions/* metrics of all sampled groups. A completion's length is its number of tokens
+// without observations, as in TRL; terminated ones are those that no limit cut.
 func LengthMetrics(groups []Group) Metrics {
 	var all, terminated []float64
 	for _, g := range groups {
 		for _, c := range g.Completions {
-			n := float64(len(c.Tokens))
+			n := float64(c.Own())
 			all = append(all, n)
 			if !c.Truncated {
 				terminated = append(terminated, n)

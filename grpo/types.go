@@ -33,6 +33,7 @@ type Episode struct {
 	Steps   []Step
 	Outcome map[string]float64 // what the environment says has become of it, by name
 	Valued  bool               // the steps have values
+	Lost    string             // why the environment could not play it to its end; then it is not scored. "": it could
 }
 
 // Step is a turn of the policy, its tokens [Start, End) of the completion, and what followed it.
@@ -42,8 +43,18 @@ type Step struct {
 	Action      string  `json:"action"` // as the environment understood it
 	Kind        string  `json:"kind"`   // of the observation
 	Observation string  `json:"observation,omitempty"`
-	Value       float64 `json:"value"` // of the turn, if the reward gives each its own
+	Value       float64 `json:"value"`             // of the turn, if the reward gives each its own
+	Verdict     Verdict `json:"verdict,omitempty"` // of the environment on the action, for diagnostics; nothing learns from it
 }
+
+// Verdict is whether an action was the right one; 0: it is not known.
+type Verdict int8
+
+// The verdicts.
+const (
+	Wrong Verdict = -1
+	Right Verdict = 1
+)
 
 // Unscorable reports whether no reward function could score c.
 func (c *Completion) Unscorable() bool {

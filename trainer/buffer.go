@@ -87,7 +87,7 @@ func (t *Trainer) save(dir string) error {
 }
 
 func (t *Trainer) load(dir string) error {
-	if err := errors.Join(LoadProvider(t.rollouts.Provider, dir), t.loadEntropy(dir)); err != nil {
+	if err := errors.Join(t.use(t.state.Stage), LoadProvider(t.rollouts.Provider, dir), t.loadEntropy(dir)); err != nil {
 		return err
 	}
 	f, err := os.Open(filepath.Join(dir, bufferFile))

@@ -65,6 +65,9 @@ type State struct {
 	Adam         int         `json:"adam_steps"`
 	MicroRows    int         `json:"micro_rows"` // rows of a micro-step, all processes
 
+	Stage  int     `json:"stage,omitempty"`  // first step of the stage (optim.stages)
+	Passed float64 `json:"passed,omitempty"` // epochs before it
+
 	Latest  map[string]float64 `json:"latest"`   // what a log line says of its last step alone
 	EvalDue bool               `json:"eval_due"` // an interrupt put the evaluation after this step off
 }
@@ -77,6 +80,7 @@ type best struct {
 // core is what every kind of training shares: the parameters and their optimiser, the run's folder and its state.
 type core struct {
 	Parts
+	base     *configs.Config // as it was given; Config is what is in force at this step
 	params   *policy.Params
 	optim    *policy.AdamW
 	schedule func(step int) float64
@@ -114,7 +118,7 @@ func newCore(p Parts, kind string) (*core, error) {
 		optim.Close()
 		return nil, err
 	}
-	return &core{Parts: p, params: params, optim: optim, dir: dir, timing: map[string]float64{},
+	return &core{Parts: p, base: p.Config, params: params, optim: optim, dir: dir, timing: map[string]float64{},
 		state: State{Kind: kind, Model: p.Model.Fingerprint(), Latest: map[string]float64{}}}, nil
 }
 
@@ -165,7 +169,7 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 
 // writeConfig writes the resolved configuration into the run's folder.
 func (c *core) writeConfig() error {
-	resolved := *c.Config
+	resolved := *c.base
 	resolved.Checkpoint.Resume = "" // is for this call alone
 	var b bytes.Buffer
 	if err := configs.Print(&b, &resolved); err != nil {
@@ -269,7 +273,7 @@ func (c *core) openLogs() (err error) {
 
 // epoch is how often the data has been gone through, as transformers counts it.
 func (c *core) epoch() float64 {
-	return float64(c.state.Step/c.steps) + float64(c.state.Micro)/float64(c.micro)
+	return c.state.Passed + float64((c.state.Step-c.state.Stage)/c.steps) + float64(c.state.Micro)/float64(c.micro)
 }
 
 func (c *core) record(values map[string]float64) error {

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -181,6 +182,56 @@ func TestFollowingIsTheTemplates(t *testing.T) {
 			check(t, err)
 			if got := slices.Concat(ids, said, next); !slices.Equal(got, want) {
 				t.Errorf("%s, ended %v: %q, want %q", dir, ended, tok.Decode(got, false), tok.Decode(want, false))
+			}
+		}
+	}
+}
+
+// failing is an environment that fails so many times at each episode's second turn, of the first prompts only.
+type failing struct {
+	counting
+	times int
+	at    string
+}
+
+type failingEpisode struct {
+	counted
+	times int
+}
+
+func (f failing) Reset(ctx context.Context, row *grpo.Prompt) (env.Episode, env.Observation, error) {
+	_, o, err := f.counting.Reset(ctx, row)
+	e := &failingEpisode{counted: counted{left: f.turns}}
+	if row.ID == f.at {
+		e.times = f.times
+	}
+	return e, o, err
+}
+
+func (e *failingEpisode) Step(ctx context.Context, said string) (env.Observation, error) {
+	if e.played == 1 && e.times > 0 {
+		e.times--
+		return env.Observation{}, errors.New("no answer")
+	}
+	return e.counted.Step(ctx, said)
+}
+
+// A turn at which the environment fails is tried again, and after so many tries the episode is lost: it is not scored, trained on by nothing,
+// and counted; the others are played on.
+func TestEnvironmentFails(t *testing.T) {
+	for times, want := range map[int]float64{2: 0, 3: 0.5} {
+		tr := episodeRun(t, t.TempDir(), "max_steps=1", "data.shuffle=false")
+		tr.rollouts.Episodes.Env, tr.rollouts.Episodes.Retries = failing{counting{3}, times, tr.Prompts[0].ID}, 2
+		check(t, tr.refill(t.Context()))
+		if got := tr.state.Window.Totals["episode/lost_frac"]; got.Sum/float64(got.Count) != want {
+			t.Errorf("%d failures: lost %v, want %v", times, got.Sum/float64(got.Count), want)
+		}
+		for _, g := range tr.buffer.Groups {
+			for _, c := range g.Completions {
+				lost := want > 0 && g.Prompt.ID == tr.Prompts[0].ID
+				if (c.Episode.Lost != "") != lost || c.Unscorable() != lost || (c.Turns == nil) != lost || lost && (c.Advantage != 0 || len(c.Episode.Steps) != 2) {
+					t.Errorf("%d failures, %s: %+v, rewards %v, turns %v", times, g.Prompt.ID, c.Episode, c.Rewards, c.Turns)
+				}
 			}
 		}
 	}

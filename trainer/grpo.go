@@ -71,9 +71,8 @@ func New(p Parts, in Task) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Prompts) < batching.Prompts {
-		return nil, fmt.Errorf("%d training prompts are fewer than the %d of one generation: use more data, or a smaller batch (%s)",
-			len(in.Prompts), batching.Prompts, batching)
+	if err := checkStages(cfg, p.Group.World(), len(in.Prompts)); err != nil {
+		return nil, err
 	}
 	objective, err := grpo.NewObjective(cfg.GRPO)
 	if err != nil {

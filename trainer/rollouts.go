@@ -191,6 +191,9 @@ func (r *Rollouts) scoreOnce(ctx context.Context, step int, groups []grpo.Group)
 	itself := grpo.Column{Name: r.Name, Weight: r.Config.Reward.Weight}
 	out.Columns = []grpo.Column{itself}
 	for i, c := range rows {
+		if c.Episode != nil && c.Episode.Lost != "" && !scores[i].Unscorable {
+			scores[i] = lost(scores[i], c.Episode.Lost)
+		}
 		s := scores[i]
 		columns := columnsOf(s, itself)
 		if i == 0 {
@@ -213,6 +216,16 @@ func (r *Rollouts) scoreOnce(ctx context.Context, step int, groups []grpo.Group)
 	out.Unscorable /= math.Max(float64(len(rows)), 1)
 	out.Criteria = criteria(scores)
 	return out, nil
+}
+
+// lost is a score of an episode that the environment could not play to its end: it says nothing of the policy.
+func lost(s rewards.Score, reason string) rewards.Score {
+	out := rewards.Unscorable(reason)
+	for _, c := range s.Columns {
+		c.Value = math.NaN()
+		out.Columns = append(out.Columns, c)
+	}
+	return out
 }
 
 // noteTurns notes the values that a provider gives the turns of an episode.

@@ -98,6 +98,7 @@ func (t *Trainer) learn(ctx context.Context, groups []grpo.Group) error {
 	if len(groups) == 0 {
 		return nil
 	}
+	defer t.clock("timing_s/learn", t.Now())
 	_, err := lead(ctx, t.Group, "what the rewards learn", func() (bool, error) {
 		l, ok := t.rollouts.Provider.(rewards.Learner)
 		if !ok {

@@ -16,6 +16,9 @@ import (
 //
 // Checkpoint, evaluation and tracking follow in Run (run.go), between steps.
 func (t *Trainer) Step(ctx context.Context) error {
+	if err := t.enter(); err != nil {
+		return fmt.Errorf("step %d: %w", t.state.Step+1, err)
+	}
 	start := t.mark()
 	var rows []grpo.Row    // that the step trains on
 	var spent []grpo.Group // of the generations that it uses up

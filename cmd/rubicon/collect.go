@@ -66,6 +66,7 @@ type collected struct {
 	Reward   float64            `json:"reward"`
 	Outcome  map[string]float64 `json:"outcome"`
 	Messages []grpo.Message     `json:"messages"`
+	Tools    json.RawMessage    `json:"tools,omitempty"` // for the chat template
 	Steps    []collectedStep    `json:"steps"`
 }
 
@@ -198,7 +199,7 @@ func (o *collection) episode(ctx context.Context, row *grpo.Prompt, id string, s
 	if err != nil {
 		return nil, err
 	}
-	e := &collected{ID: id, Task: now.Messages[len(now.Messages)-1].Content, Messages: now.Messages}
+	e := &collected{ID: id, Task: now.Messages[len(now.Messages)-1].Content, Messages: now.Messages, Tools: now.Tools}
 	seen := arco.Episode{ID: id, Task: e.Task}
 	var tools []arco.Line
 	if now.Tools != nil { // the policy gets them by its chat template
@@ -257,9 +258,10 @@ func (o *collection) finish() error {
 		}
 		successes++
 		line, err := json.Marshal(struct {
-			ID       string         `json:"id"`
-			Messages []grpo.Message `json:"messages"`
-		}{e.ID, e.Messages})
+			ID       string          `json:"id"`
+			Messages []grpo.Message  `json:"messages"`
+			Tools    json.RawMessage `json:"tools,omitempty"`
+		}{e.ID, e.Messages, e.Tools})
 		if err != nil {
 			return err
 		}

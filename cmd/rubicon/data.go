@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -182,7 +183,11 @@ func (r *openedRun) encodeExample(row data.Example) (trainer.Example, error) {
 		e := trainer.Example{Tokens: whole, Learn: make([]bool, len(whole))}
 		return e, learnFrom(e.Learn, whole, prompt, len(whole))
 	}
-	_, whole, err := r.chat(row.Messages, false)
+	o, err := r.chatOptions(row)
+	if err != nil {
+		return trainer.Example{}, err
+	}
+	whole, err := r.chat(row.Messages, o, false)
 	if err != nil {
 		return trainer.Example{}, err
 	}
@@ -191,13 +196,13 @@ func (r *openedRun) encodeExample(row data.Example) (trainer.Example, error) {
 		if row.Messages[i].Role != "assistant" {
 			continue
 		}
-		_, before, err := r.chat(row.Messages[:i], true)
+		before, err := r.chat(row.Messages[:i], o, true)
 		if err != nil {
 			return e, err
 		}
 		after := whole
 		if i+1 < len(row.Messages) {
-			if _, after, err = r.chat(row.Messages[:i+1], false); err != nil {
+			if after, err = r.chat(row.Messages[:i+1], o, false); err != nil {
 				return e, err
 			}
 		}
@@ -208,11 +213,28 @@ func (r *openedRun) encodeExample(row data.Example) (trainer.Example, error) {
 	return e, nil
 }
 
-// chat renders messages to learn from. Their added tokens (<think>, <tool_call>) are tokens: the rows are the user's own.
-func (r *openedRun) chat(messages []grpo.Message, generation bool) (string, []int32, error) {
-	return r.Tokenizer.Chat(trainer.TokenMessages(messages), token.ChatOptions{
-		AddGenerationPrompt: generation, Kwargs: r.Config.Data.ChatTemplateKwargs, Now: r.Now(), TrustContent: true,
-	})
+// chatOptions are those of a row to learn from: with its column tools, as TRL reads it. Its messages' added tokens (<think>, <tool_call>)
+// are tokens: the rows are the user's own.
+func (r *openedRun) chatOptions(row data.Example) (token.ChatOptions, error) {
+	o := token.ChatOptions{Kwargs: r.Config.Data.ChatTemplateKwargs, Now: r.Now(), TrustContent: true}
+	switch tools := row.Columns["tools"].(type) {
+	case nil:
+	case []any:
+		var err error
+		if o.Tools, err = json.Marshal(tools); err != nil {
+			return o, fmt.Errorf("column tools: %w", err)
+		}
+	default:
+		return o, errors.New("column tools is no list: give the tools in OpenAI's function format")
+	}
+	return o, nil
+}
+
+// chat are the tokens of messages, up to where an assistant's turn begins if generation is set.
+func (r *openedRun) chat(messages []grpo.Message, o token.ChatOptions, generation bool) ([]int32, error) {
+	o.AddGenerationPrompt = generation
+	_, ids, err := r.Tokenizer.Chat(trainer.TokenMessages(messages), o)
+	return ids, err
 }
 
 // learnFrom marks the tokens of whole from the end of its beginning before up to end.

@@ -20,11 +20,16 @@ func grpoMemory(c *configs.Config, b grpo.Batching, prompts, heldOut []grpo.Prom
 			longest = max(longest, len(set[i].Tokens))
 		}
 	}
+	for _, s := range c.Optim.Stages { // the largest counts; one that does not fit together is refused elsewhere
+		if x, err := c.At(s.FromStep).Batching(b.World); err == nil {
+			b.Prompts, b.GenerationBatch = max(b.Prompts, x.Prompts), max(b.GenerationBatch, x.GenerationBatch)
+		}
+	}
 	o := commonMemory(c)
 	o.Scored = b.PerDevice * c.Rollout.MaxCompletionLength
 	o.Tokens = o.Scored + min(b.PerDevice, b.Prompts)*longest
 	copied := c.Model.Trainable == "full" || c.Model.Adapter != "" && c.GRPO.Reference == "initial"
-	if c.GRPO.NeedsReference() && copied {
+	if c.NeedsReference() && copied {
 		o.Frozen = 1
 	}
 	o.Generate = policy.GenerateOptions{MaxBatch: c.Rollout.MaxBatch, KVTokens: c.Rollout.KVTokens}

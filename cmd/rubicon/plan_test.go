@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rubicon-rl/rubicon/configs"
+	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/device"
 	"github.com/rubicon-rl/rubicon/policy"
 )
@@ -68,5 +70,21 @@ func TestPlanSaysThatSamplesWait(t *testing.T) {
 	tokens, err = planMemory(shape, o, card{memory: full.Total() - 10*page + 1e8, has: device.Footprint{Fixed: 1e8}}, &some)
 	if err != nil || !strings.Contains(some.String(), "wait") || !strings.Contains(some.String(), "device 100.0 MB") || tokens != need-320 {
 		t.Errorf("%sroom for %d tokens, want %d (%v)", &some, tokens, need-320, err)
+	}
+}
+
+// The plan is for the stage that takes most: eight prompts of ten tokens with one completion each, after two with four.
+func TestPlanOfStages(t *testing.T) {
+	c := configs.Default()
+	one, alone := 1, "reinforce_pp"
+	c.Optim.PerDeviceTrainBatchSize, c.GRPO.NumGenerations = 8, 4
+	c.Optim.Stages = []configs.Stage{{FromStep: 3, NumGenerations: &one, Advantage: &alone}}
+	c.Rollout.MaxCompletionLength = 100
+	b, err := c.Batching(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := grpoMemory(c, b, []grpo.Prompt{{Tokens: make([]int32, 10)}}, nil); o.Prompts != 8 || o.Samples != 8 || o.Tokens != 8*100+8*10 {
+		t.Errorf("the plan has %d prompts, %d samples and %d tokens, want 8, 8 and 880", o.Prompts, o.Samples, o.Tokens)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/rewards"
 	"github.com/rubicon-rl/rubicon/rewards/arco"
 	"github.com/rubicon-rl/rubicon/rubricmem"
@@ -52,6 +54,9 @@ type arcoQuery struct {
 // arcoReport is what the command prints.
 type arcoReport struct {
 	Width    arco.Width               `json:"width"`
+	Known    int                      `json:"known"`              // steps of which the environment tells whether they were right
+	StepAUC  *float64                 `json:"step_auc,omitempty"` // of their scores; nil: there are not both kinds
+	Clocks   map[string]*stageClock   `json:"clocks,omitempty"`
 	Bindings map[string]*arco.Binding `json:"bindings,omitempty"`
 }
 
@@ -71,6 +76,10 @@ func (q *arcoQuery) run(ctx context.Context, run string, out, talk io.Writer) (e
 	}
 	var r arcoReport
 	if r.Width, err = arco.Themes(ctx, slices.Concat(marks...), e, q.seed); err != nil {
+		return err
+	}
+	r.Known, r.StepAUC = stepAUC(episodes, marks)
+	if r.Clocks, err = stageClocks(run); err != nil {
 		return err
 	}
 	if len(q.files) > 0 {
@@ -97,6 +106,10 @@ func (r arcoReport) Print(out io.Writer) error {
 	w := r.Width
 	fmt.Fprintf(&b, "%d judged steps\n\n| K | themes | themes / K | exact duplicates | duplicates | range |\n|---|---|---|---|---|---|\n", w.Steps)
 	fmt.Fprintf(&b, "| %.3g | %.3g | %.3g | %.3g | %.3g | %.3g |\n", w.K, w.Themes, w.ThemeRatio, w.Exact, w.Duplicates, w.Range)
+	if r.StepAUC != nil {
+		fmt.Fprintf(&b, "\nAUC of the scores of right steps against wrong ones: %.3f (%d steps)\n", *r.StepAUC, r.Known)
+	}
+	printClocks(&b, r.Clocks)
 	if len(r.Bindings) > 0 {
 		b.WriteString("\n| steps | Bind | Spec | asked about | unanswered |\n|---|---|---|---|---|\n")
 	}
@@ -108,12 +121,29 @@ func (r arcoReport) Print(out io.Writer) error {
 	return err
 }
 
+// stepAUC is that of the steps' scores against what the environment said of them.
+func stepAUC(episodes []arco.Episode, marks [][]arco.Step) (steps int, auc *float64) {
+	var known arco.Known
+	for i, e := range episodes {
+		for k, m := range e.Steps[:min(len(e.Steps), len(marks[i]))] {
+			known.Add(m, marks[i][k])
+		}
+	}
+	if x := known.AUC(); !math.IsNaN(x) {
+		auc = &x
+	}
+	return known.Steps(), auc
+}
+
 // judgedLine is a line of completions/step_N.jsonl.
 type judgedLine struct {
 	ID     string
 	Prompt string
-	Steps  []struct{ Action, Observation string }
-	Parts  []rewards.Part
+	Steps  []struct {
+		Action, Observation string
+		Verdict             grpo.Verdict
+	}
+	Parts []rewards.Part
 }
 
 // readJudged reads the episodes of a run's last steps with what its rubric model said of them.
@@ -131,7 +161,7 @@ func readJudged(run string, last int) (episodes []arco.Episode, marks [][]arco.S
 		if err := readJudgedFile(file, func(l judgedLine) {
 			e := arco.Episode{ID: l.ID, Task: l.Prompt}
 			for _, s := range l.Steps {
-				e.Steps = append(e.Steps, arco.Move{Action: s.Action, Observation: s.Observation})
+				e.Steps = append(e.Steps, arco.Move{Action: s.Action, Observation: s.Observation, Verdict: s.Verdict})
 			}
 			if steps := arco.Unparted(l.Parts); len(steps) > 0 {
 				episodes, marks = append(episodes, e), append(marks, steps)

@@ -154,6 +154,9 @@ func (r *openedRun) trainer(ctx context.Context) (*trainer.Trainer, error) {
 // task reads the data and opens the reward of a GRPO run.
 func (r *openedRun) task(ctx context.Context) (task trainer.Task, err error) {
 	c := r.Config
+	if err := needsEpisodes(c); err != nil {
+		return task, err
+	}
 	if task.Prompts, err = r.prompts(c.Data.TrainFiles, 0); err != nil {
 		return task, fmt.Errorf("training data: %w", err)
 	}
@@ -267,7 +270,7 @@ func (r *openedRun) loadModel(ctx context.Context, memory policy.PlanOptions) (e
 func (r *openedRun) bind(ctx context.Context) error {
 	r.embedders.bind(r.Model)
 	if p, ok := r.reward.Provider.(*arco.Provider); ok {
-		if c := r.Config; c.Env.Kind != "" && c.GRPO.KLInReward && c.GRPO.Beta != 0 {
+		if c := r.Config; c.Env.Kind != "" && c.GRPO.KLInReward && c.NeedsReference() {
 			return errors.New("grpo.kl_in_reward: the advantages of turns that arco values are made of those values, not of the reward, so that the KL would be lost: set it to false")
 		}
 		own := arco.Base{Model: r.Model, Tokenizer: r.Tokenizer, EOS: trainer.EOS(r.shape, r.Tokenizer), Moves: r.Config.Model.Trainable == "full"}

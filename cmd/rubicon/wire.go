@@ -76,7 +76,7 @@ func loadAdapter(m *policy.Model, dir string) error {
 // openReference is the policy that the KL is taken to.
 func openReference(ctx context.Context, c *configs.Config, dev device.Device, m *policy.Model) (trainer.Reference, error) {
 	switch {
-	case !c.GRPO.NeedsReference():
+	case !c.NeedsReference():
 		return trainer.Reference{}, nil
 	case c.Model.Trainable == "full": // a second, frozen model
 		ref, _, err := loadFrozen(ctx, dev, modelFlags{model: c.Model.Path, dtype: c.Model.WeightDType()})

@@ -113,6 +113,9 @@ func (p *Provider) Score(ctx context.Context, step int, groups []grpo.Group) ([]
 		return nil, fmt.Errorf("arco: %w", err)
 	}
 	for i, steps := range judged {
+		if c := completion(groups, i); c.Episode != nil && c.Episode.Lost != "" {
+			scores[i] = rewards.Unscorable(c.Episode.Lost)
+		}
 		if scores[i].Unscorable || len(steps) == 0 {
 			continue
 		}
@@ -187,7 +190,7 @@ func (p *Provider) episodes(groups []grpo.Group, scores []rewards.Score) ([]Epis
 				e.Steps = []Move{{Action: c.Text}}
 			} else {
 				for _, s := range c.Episode.Steps {
-					e.Steps = append(e.Steps, Move{said(s), s.Observation})
+					e.Steps = append(e.Steps, Move{said(s), s.Observation, s.Verdict})
 				}
 			}
 			list, keys = append(list, e), append(keys, keyOf(g.Prompt, c))
@@ -220,7 +223,8 @@ func keyOf(p *grpo.Prompt, c *grpo.Completion) uint64 {
 	return h.Sum64()
 }
 
-// Learn implements rewards.Learner: one update of the rubric model on the episodes of the step.
+// Learn implements rewards.Learner: one update of the rubric model on the episodes of the step. A gradient that is not finite moves
+// nothing and is counted.
 func (p *Provider) Learn(_ context.Context, _ int, groups []grpo.Group) error {
 	var list [][]Judged
 	var goals []float64
@@ -237,8 +241,13 @@ func (p *Provider) Learn(_ context.Context, _ int, groups []grpo.Group) error {
 		p.lock.Lock()
 		defer p.lock.Unlock()
 		m, err := p.model.learn(list, goals)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNotFinite): // moves nothing, and the episodes are spent
+			m = map[string]float64{"skipped": 1}
+		case err != nil:
 			return fmt.Errorf("arco: %w", err)
+		default:
+			m["skipped"] = 0
 		}
 		p.shown.Lock()
 		p.learned = m

@@ -71,9 +71,9 @@ func (m *Model) accumulate(list [][]Judged, rewards, weights []float64, n float6
 		return nil
 	}
 	written := b.written()
-	pass, err := m.lm.Forward(b.forest, policy.ForwardOptions{
-		Adapter: trained, Temperature: 1, Pool: b.pool, KL: started, HasKL: m.o.KL > 0 && m.o.Criteria == generated, Grad: true,
-	})
+	o := m.learning(b)
+	o.KL, o.HasKL = started, m.o.KL > 0 && m.o.Criteria == generated
+	pass, err := m.lm.Forward(b.forest, o)
 	if err != nil {
 		return fmt.Errorf("learn from steps: %w", err)
 	}

@@ -10,14 +10,16 @@ import (
 // note keeps what is shown of a scored batch.
 func (p *Provider) note(judged [][]Judged, scores []rewards.Score, episodes []Episode, step int) {
 	var sums, goals []float64
+	var known Known
 	unread, cut, steps := 0.0, 0.0, 0.0
 	for i, list := range judged {
 		if scores[i].Unscorable {
 			continue
 		}
 		sum := 0.0
-		for _, j := range list {
+		for k, j := range list {
 			sum += j.Score()
+			known.Add(episodes[i].Steps[k], j.Step)
 			steps++
 			if j.unread {
 				unread++
@@ -35,6 +37,9 @@ func (p *Provider) note(judged [][]Judged, scores []rewards.Score, episodes []Ep
 	if auc := AUC(sums, goals); !math.IsNaN(auc) {
 		m["arco/auc"] = auc
 	}
+	if auc := known.AUC(); !math.IsNaN(auc) {
+		m["arco/step_auc"] = auc
+	}
 	for name, want := range map[string]bool{"arco/score_success": true, "arco/score_failure": false} {
 		sum, n := 0.0, 0.0
 		for i, s := range sums {
@@ -51,6 +56,22 @@ func (p *Provider) note(judged [][]Judged, scores []rewards.Score, episodes []Ep
 	defer p.shown.Unlock()
 	p.metrics = m
 }
+
+// Known are the scores of steps of which the environment tells whether they were right.
+type Known struct{ scores, verdicts []float64 }
+
+// Add takes a step and what the rubric model said of it; nothing if the environment does not tell.
+func (k *Known) Add(m Move, s Step) {
+	if m.Verdict != 0 {
+		k.scores, k.verdicts = append(k.scores, s.Score()), append(k.verdicts, float64(m.Verdict))
+	}
+}
+
+// Steps is the number of steps taken.
+func (k *Known) Steps() int { return len(k.scores) }
+
+// AUC is the probability that a right step has a higher score than a wrong one; NaN if there are not both.
+func (k *Known) AUC() float64 { return AUC(k.scores, k.verdicts) }
 
 // AUC is the probability that a success has a higher value than a failure, ties counting half; NaN if there are not both. goal above 0.5
 // is a success.

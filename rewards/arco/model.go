@@ -2,9 +2,10 @@ package arco
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
+	"hash/fnv"
 
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
@@ -21,6 +22,7 @@ const (
 // policy's own. It serves one goroutine at a time.
 type Model struct {
 	o    Options
+	seed uint64
 	lm   *policy.Model
 	tok  *token.Tokenizer
 	eos  []int32
@@ -43,24 +45,15 @@ type Judged struct {
 	cut    bool    // the prompt was too long for the model's context
 }
 
-// Score is the step's: the mean over its criteria (eq. 3).
-func (j Judged) Score() float64 {
-	sum := 0.0
-	for _, s := range j.Scores {
-		sum += s
-	}
-	return sum / math.Max(1, float64(len(j.Scores)))
-}
-
 // newModel adds the rubric model's adapter to a base, and makes its head.
 func newModel(o Options, base Base, seed uint64) (*Model, error) {
 	lm := base.Model
-	m := &Model{o: o, lm: lm, tok: base.Tokenizer, eos: base.EOS}
+	m := &Model{o: o, seed: seed, lm: lm, tok: base.Tokenizer, eos: base.EOS}
 	var err error
 	if o.Adapter != "" {
 		err = lm.LoadAdapter(trained, o.Adapter)
 	} else {
-		err = lm.AddAdapter(trained, policy.LoRAConfig{R: o.R, Alpha: o.Alpha, TargetModules: o.TargetModules}, seed)
+		err = lm.AddAdapter(trained, policy.LoRAConfig{R: o.R, Alpha: o.Alpha, Dropout: o.Dropout, TargetModules: o.TargetModules}, seed)
 	}
 	if err == nil {
 		err = lm.CopyAdapter(started, trained)
@@ -216,6 +209,7 @@ func batchOf(list [][]Judged) *batch {
 		}
 	}
 	b.forest, b.end = policy.Share(sequences)
+	nameSegments(b.forest)
 	b.pool = make([]bool, len(b.forest.Segments))
 	for _, s := range b.end {
 		b.pool[s] = true
@@ -226,6 +220,25 @@ func batchOf(list [][]Judged) *batch {
 		}
 	}
 	return b
+}
+
+// nameSegments gives every segment a name that follows from its path, so that dropout's masks do not depend on what else is in the batch.
+func nameSegments(f *policy.Forest) {
+	for i := range f.Segments {
+		s, h := &f.Segments[i], fnv.New32a()
+		if s.Parent != policy.Root {
+			binary.Write(h, binary.LittleEndian, f.Segments[s.Parent].ID) // a hash takes all
+		}
+		binary.Write(h, binary.LittleEndian, s.Tokens)
+		s.ID = h.Sum32()
+	}
+}
+
+// learning are the options of a pass whose gradient is wanted; its dropout is another one with every update.
+func (m *Model) learning(b *batch) policy.ForwardOptions {
+	return policy.ForwardOptions{
+		Adapter: trained, Temperature: 1, Pool: b.pool, Grad: true, Train: true, Seed: m.seed, Step: uint64(m.headAdam.Updates),
+	}
 }
 
 // each is the pooled vector of every step.

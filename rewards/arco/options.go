@@ -17,6 +17,7 @@ type Options struct {
 	Adapter       string   `json:"adapter"` // folder of a warmed-up rubric model (PEFT adapter and head); empty: a new one
 	R             int      `json:"r"`
 	Alpha         float64  `json:"alpha"`
+	Dropout       float64  `json:"dropout"` // of a new adapter's inputs while it learns; one that is loaded has its own
 	TargetModules []string `json:"target_modules"`
 
 	K         int      `json:"k"`          // criteria for each step
@@ -68,6 +69,7 @@ func (o Options) check() error {
 	refuse(o.Criteria != fixed && len(o.Fixed) > 0, "fixed is set, but criteria is %s: set criteria to fixed", o.Criteria)
 	refuse(o.MaxTokens < 1, "max_tokens is %d: set 1 or more", o.MaxTokens)
 	refuse(o.R < 1 || !(o.Alpha > 0), "r is %d and alpha %v: set positive ones", o.R, o.Alpha)
+	refuse(!(o.Dropout >= 0 && o.Dropout < 1), "dropout is %v: set 0 or more, below 1", o.Dropout)
 	refuse(!(o.LearningRate >= 0 && o.HeadLearningRate >= 0), "learning_rate is %v, head_learning_rate %v: set 0 or more", o.LearningRate, o.HeadLearningRate)
 	refuse(!(o.WeightDecay >= 0 && o.MaxGradNorm >= 0 && o.KL >= 0), "weight_decay is %v, max_grad_norm %v, kl %v: set 0 or more", o.WeightDecay, o.MaxGradNorm, o.KL)
 	refuse(o.TokensOnce < 1, "tokens_once is %d: set 1 or more", o.TokensOnce)

@@ -2,6 +2,7 @@ package arco
 
 import (
 	"encoding/json"
+	"math"
 	"regexp"
 	"strings"
 )
@@ -10,6 +11,15 @@ import (
 type Step struct {
 	Criteria []string
 	Scores   []float64
+}
+
+// Score is the step's: the mean over its criteria (eq. 3).
+func (s Step) Score() float64 {
+	sum := 0.0
+	for _, x := range s.Scores {
+		sum += x
+	}
+	return sum / math.Max(1, float64(len(s.Scores)))
 }
 
 // The forms that answers come in beside plain JSON.

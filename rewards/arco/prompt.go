@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/policy/token"
 )
 
@@ -18,7 +19,10 @@ type Episode struct {
 }
 
 // Move is a step of an episode.
-type Move struct{ Action, Observation string }
+type Move struct {
+	Action, Observation string
+	Verdict             grpo.Verdict // which diagnostics alone see
+}
 
 // role is the system message; writing follows it if criteria are to be written.
 const (

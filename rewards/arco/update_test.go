@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/rubicon-rl/rubicon/grpo"
 )
 
 // The loss of the rubric model and all its gradients are those of PyTorch and transformers in float64 (scripts/golden/arco_update.py).
@@ -97,4 +99,90 @@ func recorded() (judged [][]Judged, rewards []float64) {
 		}
 	}
 	return judged, []float64{1, 0, 0}
+}
+
+// A gradient that is not finite moves neither adapter nor head, is counted, and its episodes are not learned from later.
+func TestGradientThatIsNotFinite(t *testing.T) {
+	p := bound(t, nil)
+	groups := played()
+	_, err := p.Score(t.Context(), 0, groups)
+	check(t, err)
+	for key, h := range p.judged {
+		h.reward = math.Inf(1)
+		p.judged[key] = h
+	}
+	head, adam := slices.Clone(p.model.head.Params), p.model.headAdam.Updates
+	before, err := p.model.params.Download(p.model.lm.Device())
+	check(t, err)
+	check(t, p.Learn(t.Context(), 0, groups))
+	after, err := p.model.params.Download(p.model.lm.Device())
+	check(t, err)
+	if !slices.Equal(before, after) || !slices.Equal(head, p.model.head.Params) || adam != p.model.headAdam.Updates {
+		t.Error("the rubric model has moved")
+	}
+	if len(p.judged) != 0 || p.Metrics()["arco/skipped"] != 1 {
+		t.Errorf("%d episodes are held, skipped %v", len(p.judged), p.Metrics()["arco/skipped"])
+	}
+	_, err = p.Score(t.Context(), 1, groups)
+	check(t, err)
+	check(t, p.Learn(t.Context(), 1, groups))
+	if m := p.Metrics(); m["arco/skipped"] != 0 || math.IsNaN(m["arco/loss"]) || p.model.headAdam.Updates != adam+1 {
+		t.Errorf("the next update: %v", m)
+	}
+}
+
+// With dropout an update differs from that without, is another one at the next update, and is the same again where the count of updates is.
+func TestDropout(t *testing.T) {
+	loss := func(settings map[string]any, updates int) float64 {
+		p := bound(t, settings)
+		m := p.model
+		params := make([]float32, m.params.Len)
+		for i := range params {
+			params[i] = float32(0.3 * number(i))
+		}
+		check(t, m.params.Upload(m.lm.Device(), params))
+		fillHead(m.head)
+		m.headAdam.Updates = updates
+		judged, rewards := recorded()
+		m.zeroGrad()
+		var sum totals
+		check(t, m.accumulate(judged, rewards, m.weights(rewards), 3, &sum))
+		return sum.loss
+	}
+	half := map[string]any{"dropout": 0.5}
+	if a, b, c := loss(half, 0), loss(nil, 0), loss(half, 1); a == b || a == c || a != loss(half, 0) {
+		t.Errorf("losses %v with dropout, %v without, %v at the next update", a, b, c)
+	}
+}
+
+// An episode that its environment lost is no failure of the policy: it is not scored, and not learned from.
+func TestLostEpisode(t *testing.T) {
+	p := bound(t, nil)
+	groups := played()
+	groups[0].Completions[0].Episode.Lost = "gone"
+	scores, err := p.Score(t.Context(), 0, groups)
+	check(t, err)
+	if !scores[0].Unscorable || scores[0].Reason != "gone" || scores[1].Unscorable || len(p.judged) != 3 {
+		t.Errorf("scores %+v, %d episodes to learn from", scores[:2], len(p.judged))
+	}
+}
+
+// The AUC of one right and one wrong step is 1, 0 or a half, by the order of their scores; the other steps are not known.
+func TestStepAUC(t *testing.T) {
+	p := bound(t, nil)
+	groups := played()
+	steps := groups[0].Completions[1].Episode.Steps
+	steps[0].Verdict, steps[2].Verdict = grpo.Right, grpo.Wrong
+	scores, err := p.Score(t.Context(), 0, groups)
+	check(t, err)
+	want := 0.5
+	switch turns := scores[1].Turns; {
+	case turns[0] > turns[2]:
+		want = 1
+	case turns[0] < turns[2]:
+		want = 0
+	}
+	if got, there := p.Metrics()["arco/step_auc"]; !there || got != want {
+		t.Errorf("AUC %v, want %v", got, want)
+	}
 }

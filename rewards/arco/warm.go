@@ -161,7 +161,7 @@ func (m *Model) teachSome(list []example, n, tokens int, t *taught) error {
 	}
 	b := batchOf([][]Judged{steps})
 	written := b.written()
-	pass, err := m.lm.Forward(b.forest, policy.ForwardOptions{Adapter: trained, Temperature: 1, Pool: b.pool, Grad: true})
+	pass, err := m.lm.Forward(b.forest, m.learning(b))
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func annotated() []Annotated {
 		for k, c := range g.Completions {
 			a := Annotated{Episode: Episode{ID: g.Prompt.ID, Task: task(g.Prompt), Reward: c.Rewards[0]}}
 			for t, s := range c.Episode.Steps {
-				a.Steps = append(a.Steps, Move{s.Action, s.Observation})
+				a.Steps = append(a.Steps, Move{Action: s.Action, Observation: s.Observation})
 				x := number(100*i + 10*k + t)
 				a.Marks = append(a.Marks, Step{Criteria: []string{"names a", "x", "y"}, Scores: []float64{x, -x, 2 * x}})
 			}

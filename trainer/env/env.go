@@ -23,7 +23,7 @@ type Environment interface {
 // Episode is one run through a task.
 type Episode interface {
 	// Step plays what the policy said in a turn. Whatever it says is an action, though perhaps an invalid one; an error means
-	// that the environment itself failed.
+	// that the environment itself failed. The episode is then as it was, and the turn may be played again.
 	Step(ctx context.Context, said string) (Observation, error)
 	// Outcome is what has become of the episode, by name: what rewards and metrics are made of. It may be asked at any time,
 	// also if the policy was cut off before the end.
@@ -52,6 +52,7 @@ type Observation struct {
 	Left     int             // actions of the budget that are left
 	Done     bool            // there is no further turn
 	Action   string          // how the environment understood what was said, in one line; "" at the start
+	Verdict  grpo.Verdict    // on the action, for diagnostics; 0: the row does not tell
 }
 
 // Run is what an environment knows of the run that it plays in.

@@ -98,9 +98,26 @@ func (e *qaEpisode) observe(kind Kind, text, action string) Observation {
 	return Observation{Kind: kind, Messages: []grpo.Message{{Role: "user", Content: text}}, Left: e.left, Action: action}
 }
 
-// Step implements Episode.
+// Step implements Episode. Where the row names its supporting paragraphs, a search is right if it shows one that was not shown before,
+// and an answer if it is the benchmark's and all of them were shown.
 func (e *qaEpisode) Step(ctx context.Context, said string) (Observation, error) {
-	a := ParseAction(said)
+	found := e.found
+	o, err := e.step(ctx, ParseAction(said), said)
+	if err == nil && len(e.gold) > 0 {
+		right := e.found > found
+		if o.Kind == End {
+			em, _ := e.set.rules.Score(e.answer, e.answers...)
+			right = em == 1 && int(e.found) == len(e.gold)
+		}
+		if o.Verdict = grpo.Wrong; right {
+			o.Verdict = grpo.Right
+		}
+	}
+	return o, err
+}
+
+// step plays an action.
+func (e *qaEpisode) step(ctx context.Context, a Action, said string) (Observation, error) {
 	line := a.Kind + "[" + a.Arg + "]"
 	switch {
 	case a.Kind == "Finish":
@@ -113,12 +130,12 @@ func (e *qaEpisode) Step(ctx context.Context, said string) (Observation, error) 
 		e.invalid++
 		return e.observe(Invalid, "That is no action: reply with Search[words] or Finish[answer].", firstLine(said)), nil
 	}
-	e.left--
-	e.searches++
 	at, err := e.env.find.best(ctx, e.texts, a.Arg)
 	if err != nil {
 		return Observation{}, fmt.Errorf("search %q: %w", a.Arg, err)
 	}
+	e.left--
+	e.searches++
 	if at < 0 {
 		return e.observe(Result, "No paragraph has any of these words.", line), nil
 	}

@@ -164,3 +164,29 @@ func TestBM25(t *testing.T) {
 		}
 	}
 }
+
+// A search is right if it shows a supporting paragraph for the first time, an answer if it is the benchmark's and all of them were shown.
+func TestQAVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		said []string
+		want []grpo.Verdict
+	}{
+		{[]string{"Search[Ada Byre]", "Search[Ada Byre]", "Search[Norham founded]", "Finish[1820]"}, []grpo.Verdict{grpo.Right, grpo.Wrong, grpo.Right, grpo.Right}},
+		{[]string{"Search[Ada Byre]", "Finish[1820]"}, []grpo.Verdict{grpo.Right, grpo.Wrong}}, // a guess
+		{[]string{"hm", "Search[Ada Byre]", "Search[Norham founded]", "hm"}, []grpo.Verdict{grpo.Wrong, grpo.Right, grpo.Right, grpo.Wrong}},
+	} {
+		ep, _ := begin(t, paris(), nil)
+		for i, said := range c.said {
+			o, err := ep.Step(t.Context(), said)
+			if err != nil || o.Verdict != c.want[i] {
+				t.Errorf("%v: verdict %d is %d, want %d (%v)", c.said, i, o.Verdict, c.want[i], err)
+			}
+		}
+	}
+	row := paris()
+	delete(row.Columns, "supporting_facts")
+	ep, _ := begin(t, row, nil)
+	if o, err := ep.Step(t.Context(), "Search[Ada Byre]"); err != nil || o.Verdict != 0 {
+		t.Errorf("a row without supporting facts: verdict %d, %v", o.Verdict, err)
+	}
+}
