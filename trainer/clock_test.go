@@ -41,8 +41,10 @@ func TestClockJumps(t *testing.T) {
 		t.Error("the weights depend on the clock")
 	}
 	for i := range want {
-		if len(got[i]) != len(want[i]) {
-			t.Errorf("line %d has %d metrics, want %d", i+1, len(got[i]), len(want[i]))
+		for name := range want[i] { // rates are left out where no time has passed
+			if _, there := got[i][name]; !there {
+				t.Errorf("line %d lacks %s", i+1, name)
+			}
 		}
 		for name, x := range got[i] {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
