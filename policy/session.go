@@ -48,7 +48,7 @@ type Asked struct {
 	// LogProbs asks for the log-probabilities of tokens and of so many alternatives, as the model says them, before temperature, filters and
 	// penalties; -1: none.
 	LogProbs int
-	// Listen is called with every token, within Step.
+	// Listen is called with every token, within Step. nil: nobody is told.
 	Listen func(Event)
 }
 
@@ -229,7 +229,9 @@ func (s *Session) Step(ctx context.Context) (bool, error) {
 		if q.top >= 0 {
 			e.Raw, e.Top = q.said(e.Token)
 		}
-		q.listen(e)
+		if q.listen != nil {
+			q.listen(e)
+		}
 	}
 	return true, nil
 }

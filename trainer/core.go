@@ -14,6 +14,7 @@ import (
 	"github.com/rubicon-rl/rubicon/configs"
 	"github.com/rubicon-rl/rubicon/grpo"
 	"github.com/rubicon-rl/rubicon/internal/device"
+	"github.com/rubicon-rl/rubicon/internal/disk"
 	"github.com/rubicon-rl/rubicon/internal/dist"
 	"github.com/rubicon-rl/rubicon/policy"
 	"github.com/rubicon-rl/rubicon/policy/token"
@@ -43,8 +44,8 @@ type Parts struct {
 	Group *dist.Group // the processes of the run; nil: this is the only one
 	// Track starts the trackers of a run that has made so many steps. nil: there are none beside metrics.jsonl.
 	Track func(step int) track.Trackers
-	// DiskFree is what a folder's disk has left for this user, bytes. nil: the system says.
-	DiskFree func(dir string) (int64, error)
+	// DiskFree is what a folder's disk has left for this user, bytes; false: it is not known. nil: the system says.
+	DiskFree func(dir string) (int64, bool)
 }
 
 // State is where a run stands, the part of a checkpoint that is neither parameters nor moments.
@@ -111,7 +112,7 @@ func newCore(p Parts, kind string) (*core, error) {
 		return nil, err
 	}
 	if p.DiskFree == nil {
-		p.DiskFree = diskFree
+		p.DiskFree = disk.Free
 	}
 	dir, err := openDir(p.Config, p.Group.Rank() == 0)
 	if err != nil {
@@ -149,16 +150,11 @@ func (c *core) begin(ctx context.Context, load func(dir string) error) error {
 		return err
 	}
 	c.schedule = schedule
-	if c.leads() {
-		if err := c.openLogs(); err != nil {
-			return err
-		}
-	}
-	if err := c.agree(ctx); err != nil {
+	if err := c.agree(ctx); err != nil { // before anything of an earlier run is cut
 		return err
 	}
-	if c.leads() { // there is a disk to look at from now on
-		if err := os.MkdirAll(c.dir.saved, 0o755); err != nil {
+	if c.leads() {
+		if err := c.openLogs(); err != nil {
 			return err
 		}
 	}
@@ -255,6 +251,9 @@ func (c *core) log() error {
 
 // openLogs opens what rank 0 writes a run down in.
 func (c *core) openLogs() (err error) {
+	if err := os.MkdirAll(c.dir.saved, 0o755); err != nil { // there is a disk to look at from now on
+		return err
+	}
 	if c.metrics, err = track.OpenJSONL(c.dir.metrics(), c.state.MetricsBytes); err != nil {
 		return err
 	}

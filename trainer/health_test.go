@@ -102,7 +102,7 @@ func TestDiskNearlyFull(t *testing.T) {
 	free := int64(3e9)
 	for _, steps := range []int{2, 4} {
 		p := parts(t, small(dir, steps, "checkpoint.resume=auto")...)
-		p.DiskFree = func(string) (int64, error) { free -= 600e6; return free, nil } // 2.4, 1.8, 1.2, 0.6 GB
+		p.DiskFree = func(string) (int64, bool) { free -= 600e6; return free, true } // 2.4, 1.8, 1.2, 0.6 GB
 		tr := grpoRun(t, p, scoreBy(oneLetter))
 		check(t, tr.Run(t.Context()))
 		check(t, tr.Close())

@@ -164,7 +164,7 @@ func (c *core) measureState() {
 	latest["param_norm"] = math.Sqrt(c.params.Squares(c.Device))
 	latest["perf/max_memory_allocated_gb"] = c.memory()
 	latest["perf/checkpoint_gb"] = float64(c.params.Len) * checkpointBytes / 1e9
-	if free, err := c.DiskFree(c.dir.saved); err == nil { // a file system that cannot say is no reason to stop
+	if free, ok := c.DiskFree(c.dir.saved); ok { // a file system that cannot say is no reason to stop
 		latest["perf/disk_free_gb"] = float64(free) / 1e9
 	}
 }

@@ -1,9 +1,10 @@
-// Package folder makes a folder appear whole or not at all.
+// Package folder makes a folder, or a file, appear whole or not at all.
 package folder
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -31,6 +32,41 @@ func Build(dir string, fill func(partial string) error) error {
 		return errors.Join(err, os.RemoveAll(partial))
 	}
 	return nil
+}
+
+// File calls write with a new file beside path and renames it to path when write succeeds; otherwise it is removed. With sync its
+// contents are on the disk before it has its name.
+func File(path string, sync bool, write func(w io.Writer) error) error {
+	partial := path + ".partial"
+	f, err := os.Create(partial)
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil && sync {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(partial, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	return nil
+}
+
+// Counter counts what passes through to W.
+type Counter struct {
+	W io.Writer
+	N uint64 // bytes
+}
+
+func (c *Counter) Write(p []byte) (int, error) {
+	n, err := c.W.Write(p)
+	c.N += uint64(n)
+	return n, err
 }
 
 func place(partial, dir string) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rubicon-rl/rubicon/internal/plot"
 	"github.com/rubicon-rl/rubicon/rewards/criteria"
+	"github.com/rubicon-rl/rubicon/trainer/eval"
 	"github.com/rubicon-rl/rubicon/trainer/health"
 )
 
@@ -100,20 +101,6 @@ func curves(runs []*Run) (section, error) {
 	return s, nil
 }
 
-// measured is what a report reads of eval/NAME/summary.json.
-type measured struct {
-	Label   string
-	Setting struct {
-		Benchmark string
-		Step      int
-	}
-	Metrics []struct {
-		Name             string
-		Value, Low, High float64
-	}
-	Answers, Unscorable int
-}
-
 // evaluations are the benchmarks that rubicon eval measured, with their intervals.
 func evaluations(runs []*Run) (section, error) {
 	t := block{head: []string{"run", "benchmark", "of", "metric", "value", "95 % interval", "answers", "unscorable"}}
@@ -123,7 +110,7 @@ func evaluations(runs []*Run) (section, error) {
 			return section{}, err
 		}
 		for _, file := range files {
-			var all []measured
+			var all []eval.Result
 			raw, err := os.ReadFile(file)
 			if err == nil {
 				err = json.Unmarshal(raw, &all)

@@ -3,12 +3,13 @@ package gguf
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
+
+	"github.com/rubicon-rl/rubicon/internal/folder"
 )
 
 // pair is a piece of metadata. Its value is a bool, string, uint32, float32, []string or []int32.
@@ -47,24 +48,7 @@ func writeFile(path string, meta []pair, items []item) (err error) {
 	if err != nil {
 		return err
 	}
-	partial := path + ".partial"
-	f, err := os.Create(partial)
-	if err != nil {
-		return err
-	}
-	if err = writeAll(f, head, items); err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(partial, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(partial))
-	}
-	return nil
+	return folder.File(path, true, func(w io.Writer) error { return writeAll(w, head, items) })
 }
 
 // header is everything before the data of the tensors.
@@ -136,32 +120,20 @@ func appendValue(b []byte, v any) ([]byte, error) {
 	return b, nil
 }
 
-// counter counts what passes through to w.
-type counter struct {
-	w io.Writer
-	n uint64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += uint64(n)
-	return n, err
-}
-
 func writeAll(f io.Writer, head []byte, items []item) error {
 	w := bufio.NewWriterSize(f, 1<<20)
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
 	for _, i := range items {
-		c := counter{w: w}
+		c := folder.Counter{W: w}
 		if err := i.write(&c); err != nil {
 			return fmt.Errorf("tensor %q: %w", i.Name, err)
 		}
-		if c.n != i.size() {
-			return fmt.Errorf("tensor %q: %d bytes were written, %v %v needs %d", i.Name, c.n, i.Type, i.Shape, i.size())
+		if c.N != i.size() {
+			return fmt.Errorf("tensor %q: %d bytes were written, %v %v needs %d", i.Name, c.N, i.Type, i.Shape, i.size())
 		}
-		if _, err := w.Write(make([]byte, aligned(c.n)-c.n)); err != nil {
+		if _, err := w.Write(make([]byte, aligned(c.N)-c.N)); err != nil {
 			return err
 		}
 	}

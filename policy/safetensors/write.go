@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rubicon-rl/rubicon/internal/folder"
 	"github.com/rubicon-rl/rubicon/internal/half"
 )
 
@@ -60,23 +60,9 @@ func Write(path string, items []Item, o Options) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	partial := path + ".partial"
-	f, err := os.Create(partial)
+	err = folder.File(path, o.Sync, func(w io.Writer) error { return writeAll(w, header, ordered) })
 	if err != nil {
-		return err
-	}
-	err = writeAll(f, header, ordered)
-	if err == nil && o.Sync {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(partial, path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(partial))
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
@@ -145,18 +131,6 @@ func (i Item) size() (uint64, error) {
 	return bytes, err
 }
 
-// counter counts what passes through to w.
-type counter struct {
-	w io.Writer
-	n uint64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += uint64(n)
-	return n, err
-}
-
 func writeAll(f io.Writer, header []byte, items []Item) error {
 	w := bufio.NewWriterSize(f, 1<<20)
 	if _, err := w.Write(header); err != nil {
@@ -167,12 +141,12 @@ func writeAll(f io.Writer, header []byte, items []Item) error {
 		if err != nil {
 			return err
 		}
-		c := counter{w: w}
+		c := folder.Counter{W: w}
 		if err := item.Write(&c); err != nil {
 			return fmt.Errorf("tensor %q: %w", item.Name, err)
 		}
-		if c.n != want {
-			return fmt.Errorf("tensor %q: %d bytes were written, %s %v needs %d", item.Name, c.n, item.DType, item.Shape, want)
+		if c.N != want {
+			return fmt.Errorf("tensor %q: %d bytes were written, %s %v needs %d", item.Name, c.N, item.DType, item.Shape, want)
 		}
 	}
 	return w.Flush()
