@@ -53,6 +53,7 @@ func (e *engine) run(ctx context.Context) {
 	defer e.session.Close()
 	for ctx.Err() == nil {
 		e.attend()
+		e.wake()
 		more, err := e.session.Step(ctx)
 		if err != nil {
 			e.fail(err)
@@ -71,13 +72,15 @@ func (e *engine) run(ctx context.Context) {
 	e.fail(errStopped)
 }
 
-// attend does what is asked before the next step: all that takes no time, and at most one thing that does.
+// mostOps is how much that takes no time is done between two steps: who asks without end must not stop them.
+const mostOps = 256
+
+// attend does what is asked before the next step, at most one thing that takes a while.
 func (e *engine) attend() {
-	for {
+	for range mostOps {
 		select {
 		case o := <-e.ops:
 			o.do()
-			e.wake()
 			if o.long {
 				return
 			}
@@ -113,10 +116,18 @@ func (e *engine) do(ctx context.Context, f func() error) error {
 	return e.ask(ctx, done, op{do: func() { done <- f() }})
 }
 
-// compute is do for what takes a while.
-func (e *engine) compute(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
-	return e.ask(ctx, done, op{do: func() { done <- f() }, long: true})
+// value is do for what has a result, which a caller that has left is spared; long says that it takes a while.
+func value[T any](ctx context.Context, e *engine, long bool, f func() (T, error)) (v T, err error) {
+	result, done := make(chan T, 1), make(chan error, 1)
+	err = e.ask(ctx, done, op{long: long, do: func() {
+		v, err := f()
+		result <- v
+		done <- err
+	}})
+	if err != nil {
+		return v, err
+	}
+	return <-result, nil
 }
 
 // wait has f called by the goroutine, again and again until it is true.
@@ -245,27 +256,28 @@ func (c *call) next(ctx context.Context) ([]policy.Event, error) {
 }
 
 // embed returns the mean of the last hidden states of each of some texts, given as tokens.
-func (e *engine) embed(ctx context.Context, texts [][]int32, adapter string) (vectors [][]float32, err error) {
-	err = e.compute(ctx, func() error {
+func (e *engine) embed(ctx context.Context, texts [][]int32, adapter string) ([][]float32, error) {
+	return value(ctx, e, true, func() ([][]float32, error) {
+		var vectors [][]float32
 		for _, ids := range texts {
 			f := &policy.Forest{Segments: []policy.Segment{{Parent: policy.Root, Tokens: ids}}}
 			p, err := e.model.Forward(f, policy.ForwardOptions{Adapter: adapter, Pool: []bool{true}})
 			if err != nil {
-				return fmt.Errorf("embed: %w", err)
+				return nil, fmt.Errorf("embed: %w", err)
 			}
 			vectors = append(vectors, p.Output.Pooled[0])
 			p.Release()
 		}
-		return nil
+		return vectors, nil
 	})
-	return vectors, err
 }
 
 // score returns what the model says of each token of a text but the first.
-func (e *engine) score(ctx context.Context, ids []int32, adapter string, top int) (scores []policy.TokenScore, err error) {
-	err = e.compute(ctx, func() (err error) {
-		scores, err = e.model.ScoreTokens(ids, adapter, top)
-		return err
-	})
-	return scores, err
+func (e *engine) score(ctx context.Context, ids []int32, adapter string, top int) ([]policy.TokenScore, error) {
+	return value(ctx, e, true, func() ([]policy.TokenScore, error) { return e.model.ScoreTokens(ids, adapter, top) })
+}
+
+// load is how busy the session is.
+func (e *engine) load(ctx context.Context) (policy.SessionLoad, error) {
+	return value(ctx, e, false, func() (policy.SessionLoad, error) { return e.session.Load(), nil })
 }

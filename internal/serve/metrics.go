@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -71,21 +70,12 @@ func (m *metrics) generated(g *generation) {
 
 // showMetrics answers /metrics.
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) error {
-	load, err := s.load(r.Context())
+	load, err := s.engine.load(r.Context())
 	if err != nil {
 		return err
 	}
 	w.(*answer).send(http.StatusOK, "text/plain; version=0.0.4", []byte(s.metrics.text(load)))
 	return nil
-}
-
-// load asks the engine how busy it is.
-func (s *Server) load(ctx context.Context) (l policy.SessionLoad, err error) {
-	err = s.engine.do(ctx, func() error {
-		l = s.engine.session.Load()
-		return nil
-	})
-	return l, err
 }
 
 func (m *metrics) text(load policy.SessionLoad) string {

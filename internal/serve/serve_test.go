@@ -101,7 +101,7 @@ func (b *bench) client(key string) *openai.Client {
 func (b *bench) free(t testing.TB) {
 	t.Helper()
 	for range 1000 {
-		l, err := b.load(t.Context())
+		l, err := b.engine.load(t.Context())
 		must(t, err)
 		if l.Running+l.Waiting == 0 {
 			if l.Free != l.Tokens {
@@ -445,7 +445,7 @@ func TestDrain(t *testing.T) {
 		answers <- text
 	}()
 	for busy := false; !busy; {
-		l, err := b.load(t.Context())
+		l, err := b.engine.load(t.Context())
 		must(t, err)
 		busy = l.Running > 0
 	}
@@ -570,4 +570,42 @@ func TestManyClients(t *testing.T) {
 	if _, text := b.metricsText(t); strings.Contains(text, "rubicon_prompt_tokens_cached_total 0") {
 		t.Error("no prompt token was shared")
 	}
+}
+
+// Who asks without end does not keep the engine from its next step, and neither does who has it compute: that is one thing at a time.
+func TestAskingDoesNotStopGenerating(t *testing.T) {
+	e, done := &engine{ops: make(chan op, 3*mostOps)}, 0
+	for range cap(e.ops) {
+		e.ops <- op{do: func() { done++ }}
+	}
+	if e.attend(); done != mostOps {
+		t.Errorf("%d were done between two steps, want %d", done, mostOps)
+	}
+	e, done = &engine{ops: make(chan op, 2)}, 0
+	for range cap(e.ops) {
+		e.ops <- op{do: func() { done++ }, long: true}
+	}
+	if e.attend(); done != 1 {
+		t.Errorf("%d long ones were done between two steps", done)
+	}
+}
+
+// A caller that leaves while the engine answers it shares nothing with the engine any more; run it with -race.
+func TestCallersThatLeave(t *testing.T) {
+	b := start(t, nil)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 60 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration((i+n)%7)*50*time.Microsecond)
+				l, _ := b.engine.load(ctx)
+				v, _ := b.engine.embed(ctx, [][]int32{{5, 6, 7}}, "")
+				s, _ := b.engine.score(ctx, []int32{5, 6, 7}, "", 1)
+				_, _, _ = l.Running, len(v), len(s)
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	b.free(t)
 }

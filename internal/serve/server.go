@@ -212,7 +212,8 @@ func (s *Server) Load(ctx context.Context, name, dir string) error {
 			return wrong("lora_path", "%v", err)
 		}
 	}
-	return s.engine.do(ctx, func() error { return s.adopt(name, dir) })
+	_, err := value(ctx, s.engine, true, func() (struct{}, error) { return struct{}{}, s.adopt(name, dir) })
+	return err
 }
 
 // adopt is called by the engine's goroutine, so that of those who load under one name at the same time the first gets it.
